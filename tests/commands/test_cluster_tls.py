@@ -154,6 +154,17 @@ def test_a_role_may_not_what_is_another_ones(cluster):
     until(lambda: "requests refused that the certificate's role may not make" in cluster.services["object", 0].text())
 
 
+@pytest.mark.parametrize("daemon", ["object-expirer", "container-reconciler"])
+def test_a_daemon_warns_of_a_certificate_without_its_role(cluster, daemon):
+    cluster.authority.issue("expirer", "upkeep")
+    warnings = {}
+    for name in "storage", "expirer":
+        conf = upkeep.write_conf(cluster, f"{daemon}.conf", daemon, **cluster.authority.options(name))
+        said = upkeep.once(cluster, "martlet", daemon, conf)
+        warnings[name] = f"{name}.pem is a certificate for {STORAGE}; {daemon} needs upkeep" in said, "needs upkeep" in said
+    assert warnings == {"storage": (True, True), "expirer": (False, False)}
+
+
 def test_an_authority_is_exchanged_without_a_restart(cluster, tmp_path):
     authority = cluster.authority
     store(cluster)

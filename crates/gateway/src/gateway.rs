@@ -5,6 +5,7 @@
 
 use crate::recognise::{not_text, recognise};
 use crate::shared::{Shared, VERBS};
+use crate::write_clock::ClockSkewMetrics;
 use crate::{account, container, object};
 use http::{HeaderValue, Method, StatusCode};
 use peer::message::header_names::X_ALLOW_RESERVED_NAMES;
@@ -151,6 +152,11 @@ impl Gateway {
     /// With other features over the same core: both know and remember the same.
     pub fn beside(&self, features: Vec<Arc<dyn Feature>>) -> Self {
         Self::new(self.shared.clone(), features)
+    }
+
+    /// What the clock of its writes counts.
+    pub fn clock_skew_metrics(&self) -> Arc<ClockSkewMetrics> {
+        self.shared.write_clock.metrics().clone()
     }
 
     /// The features in force, outermost first.

@@ -57,3 +57,4 @@ pub use gateway::{CoreVerbs, Gateway};
 pub use options::GatewayOptions;
 pub use rings::{LiveRing, Rings};
 pub use shared::Shared;
+pub use write_clock::ClockSkewMetrics;

@@ -15,6 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use telemetry::Statsd;
+use telemetry::metrics::catalogue::CLOCK_SKEW;
+use telemetry::metrics::{MetricsPage, MetricsSource};
 use vocabulary::Timestamp;
 use vocabulary::timestamp::TICKS_PER_SECOND;
 use world::Clock;
@@ -79,8 +81,24 @@ pub(crate) struct WriteClock {
     last: AtomicU64,
     most_ahead: u64,
     pub(crate) max_skew: Duration,
-    pub(crate) statsd: Statsd,
+    statsd: Statsd,
+    metrics: Arc<ClockSkewMetrics>,
     warnings: SkewWarnings,
+}
+
+/// How often stored timestamps lay ahead of a gateway's clock when it wrote, and what became of those writes.
+#[derive(Debug, Default)]
+pub struct ClockSkewMetrics {
+    resent: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl MetricsSource for ClockSkewMetrics {
+    fn report(&self, page: &mut MetricsPage) {
+        for (outcome, count) in [("resent", &self.resent), ("refused", &self.refused)] {
+            page.whole(&CLOCK_SKEW, &[outcome], count.load(Ordering::Relaxed));
+        }
+    }
 }
 
 impl WriteClock {
@@ -93,6 +111,7 @@ impl WriteClock {
             most_ahead: u64::try_from(ticks).unwrap_or(u64::MAX),
             max_skew,
             statsd,
+            metrics: Arc::default(),
             warnings: SkewWarnings::default(),
         }
     }
@@ -127,6 +146,23 @@ impl WriteClock {
         }
         self.last.fetch_max(at.ticks(), Ordering::Relaxed);
         if ahead > 0 { Distance::Ahead } else { Distance::Past }
+    }
+
+    /// Counts a write that is sent again.
+    pub(crate) fn count_resent(&self) {
+        self.statsd.increment("clock_skew.resent");
+        self.metrics.resent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a write that is refused, as what is stored is too far ahead.
+    pub(crate) fn count_refused(&self) {
+        self.statsd.increment("clock_skew.refused");
+        self.metrics.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was counted.
+    pub(crate) fn metrics(&self) -> &Arc<ClockSkewMetrics> {
+        &self.metrics
     }
 
     /// How many refusals no warning has named, when it is time for one.

@@ -74,7 +74,7 @@ impl WriteTime {
             (Distance::Past, _) => Ok(true),
             (Distance::TooFar(distance), _) => Err(refuse(clock, path, distance)),
             (Distance::Ahead, None) => {
-                clock.statsd.increment("clock_skew.resent");
+                clock.count_resent();
                 tracing::debug!(
                     "{} was written ahead of this gateway's clock: its write is sent again",
                     path.path()
@@ -92,7 +92,7 @@ impl WriteTime {
 
 /// The answer to a write of `path`, where something is stored so far ahead that no write may follow.
 fn refuse(clock: &WriteClock, path: &EntityPath, distance: Duration) -> Response {
-    clock.statsd.increment("clock_skew.refused");
+    clock.count_refused();
     let (max_skew, ahead) = (clock.max_skew.as_secs_f64(), distance.as_secs_f64());
     if let Some(unnamed) = clock.warning_is_due() {
         tracing::warn!(

@@ -15,6 +15,7 @@ use placement::{Device, Ring, RingBuilder};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::metrics::{MetricsPage, MetricsSource};
 use vocabulary::{HashPrefix, Policies, PolicyIndex, Timestamp};
 use world::clock::RealClock;
 use world::{BoxFuture, Clock, World};
@@ -373,6 +374,32 @@ async fn a_write_that_ran_beside_a_later_one_is_overtaken() {
         cluster.store(3, OBJECT, after(0));
         assert_eq!(cluster.status(&Method::PUT, OBJECT, &body, &[]).await, 202);
         assert_eq!(cluster.writes(&Method::PUT, OBJECT), [1; 3]);
+    }
+}
+
+#[tokio::test]
+async fn a_skewed_clock_is_counted() {
+    let cluster = cluster();
+    let counts = || {
+        let mut page = MetricsPage::default();
+        cluster.gateway.clock_skew_metrics().report(&mut page);
+        let page = page.write();
+        ["resent", "refused"].map(|outcome| {
+            let start = format!("martlet_clock_skew_writes_total{{outcome=\"{outcome}\"}} ");
+            let count = page.lines().find_map(|line| line.strip_prefix(&start));
+            count.unwrap().parse::<u64>().unwrap()
+        })
+    };
+    assert_eq!(counts(), [0, 0]);
+    assert_eq!(cluster.status(&Method::PUT, "/a/c/other", &small(), &[]).await, 201);
+    assert_eq!(counts(), [0, 0], "nothing is ahead");
+    cluster.store(3, OBJECT, after(30));
+    assert_eq!(cluster.status(&Method::PUT, OBJECT, &small(), &[]).await, 201);
+    assert_eq!(counts(), [1, 0]);
+    cluster.store(3, OBJECT, after(61));
+    for refused in 1..=2 {
+        assert_eq!(cluster.status(&Method::DELETE, OBJECT, &Bytes::new(), &[]).await, 503);
+        assert_eq!(counts(), [1, refused]);
     }
 }
 

@@ -64,7 +64,10 @@ pub(crate) async fn replicate(
     if let Some(name) = message.database.as_ref().and_then(|name| name.to_str().ok()) {
         return take_database(state, place, name.to_owned(), body).await;
     }
-    let bytes = body.collect(MAX_ARGUMENTS).await.map_err(unreadable)?;
+    let bytes = body
+        .collect(MAX_ARGUMENTS)
+        .await
+        .map_err(|error| Refusal::unreadable(&error))?;
     let args: Value = serde_json::from_slice(&bytes).map_err(|error| Refusal::bad_request(error.to_string()))?;
     let Value::Array(mut args) = args else {
         return Err(Refusal::bad_request("Invalid object type"));
@@ -313,7 +316,9 @@ async fn take_database(
     };
     let mut arriving = state.run_on(&name_of_device, begin).await?;
     loop {
-        let (piece, over) = next_piece(&mut body).await.map_err(unreadable)?;
+        let (piece, over) = next_piece(&mut body)
+            .await
+            .map_err(|error| Refusal::unreadable(&error))?;
         let write = move |device: &ListingDevice| {
             check_room(device)?;
             let written = arriving.write(&piece);
@@ -344,13 +349,6 @@ async fn next_piece(body: &mut Body) -> Result<(BytesMut, bool), BodyError> {
 }
 
 /// 408 for a sender that is too slow.
-fn unreadable(error: BodyError) -> Refusal {
-    match error {
-        BodyError::TimedOut => Refusal::Text(StatusCode::REQUEST_TIMEOUT, error.to_string()),
-        error => Refusal::bad_request(error.to_string()),
-    }
-}
-
 fn text(args: &[Value], at: usize) -> Result<&str, Refusal> {
     let found = args.get(at).and_then(Value::as_str);
     found.ok_or_else(|| wrong("the name of a file was expected"))

@@ -51,15 +51,28 @@ struct CredentialTexts {
 
 /// Peers that are reached as `common` asks for.
 pub fn peers(world: &World, common: &ServerCommon) -> Result<Arc<Peers>, CommandFailure> {
+    Ok(connect(world, ClusterCredentials::load(world, common)?))
+}
+
+/// The same for a daemon that deletes and moves objects as a client does.
+pub fn peers_of_client(world: &World, common: &ServerCommon, daemon: &str) -> Result<Arc<Peers>, CommandFailure> {
     let credentials = ClusterCredentials::load(world, common)?;
+    if let Some(credentials) = &credentials {
+        let consequence = format!("{daemon} needs upkeep; storage servers answer what the others may not ask with 403");
+        credentials.warn_without(ClusterRole::Upkeep, &consequence);
+    }
+    Ok(connect(world, credentials))
+}
+
+fn connect(world: &World, credentials: Option<ClusterCredentials>) -> Arc<Peers> {
     let client = credentials.as_ref().and_then(ClusterCredentials::client);
     if let Some(credentials) = credentials {
         world.spawn(credentials.watch(world.clone()));
     }
-    Ok(Arc::new(Peers::secured(world.clone(), client)))
+    Arc::new(Peers::secured(world.clone(), client))
 }
 
-/// The same for a tool, which has ended before a file changes, from a server's configuration if there is one.
+/// Peers of a tool, which has ended before a file changes, from a server's configuration if there is one.
 pub fn peers_of_tool(world: &World, conf: Option<&Path>) -> Result<Peers, CommandFailure> {
     let Some(conf) = conf else {
         return Ok(Peers::new(world.clone()));
@@ -120,18 +133,24 @@ impl ClusterCredentials {
             ServerKind::Container => ClusterRole::Container,
             ServerKind::Object => ClusterRole::Object,
         };
-        let roles = self.tls.roles();
-        if !roles.has(role) {
-            tracing::warn!(
-                "{} is a certificate for {roles}; an {} server that shows it is refused by others of its kind",
-                self.files.certificate.display(),
-                role.word(),
-            );
-        }
+        let refused = format!(
+            "an {} server that shows it is refused by others of its kind",
+            role.word()
+        );
+        self.warn_without(role, &refused);
         ClusterArrival {
             tls: self.tls.clone(),
             required: self.mode == ClusterTlsMode::Require,
             server,
+        }
+    }
+
+    /// Says what follows when the certificate lacks a role that it should have.
+    fn warn_without(&self, role: ClusterRole, consequence: &str) {
+        let roles = self.tls.roles();
+        if !roles.has(role) {
+            let certificate = self.files.certificate.display();
+            tracing::warn!("{certificate} is a certificate for {roles}; {consequence}");
         }
     }
 

@@ -118,6 +118,7 @@ pub fn storage_options(common: &ServerCommon) -> ServerOptions {
         max_clients: common.max_clients.0,
         max_connections: process::connections(common.max_connections),
         max_connections_per_address: common.max_connections_per_address,
+        max_connections_spared: common.max_connections_spared.clone(),
         head_timeout: common.client_header_timeout,
         ..ServerOptions::default()
     }

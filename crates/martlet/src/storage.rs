@@ -91,6 +91,7 @@ impl Storage<'_> {
             node_timeout: settings.node_timeout,
             container_update_timeout: settings.container_update_timeout,
             client_timeout: settings.client_timeout,
+            min_transfer_rate: settings.min_transfer_rate,
             max_upload_time: settings.max_upload_time,
             allowed_headers: settings
                 .allowed_headers

@@ -181,6 +181,7 @@ async fn serve_cluster(
     };
     let peers = storage.all_near(&cluster.object, &cluster.container, &cluster.account, &metrics)?;
     let gateway = proxy::build(&world, &cluster.proxy, &cluster.swift, rings.clone(), peers.clone())?;
+    metrics.add(gateway.clock_skew_metrics());
     let listener = storage::listen(&world, &cluster.proxy.common, &bind.ip().to_string(), bind.port())?;
     let certificate = Certificate::load(&cluster.proxy.common)?;
     let address = listener

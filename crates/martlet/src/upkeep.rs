@@ -181,6 +181,26 @@ fn run_over(
     once: bool,
     make: impl FnOnce(&UpkeepContext) -> Result<Vec<Daemon>, CommandFailure>,
 ) -> Result<(), CommandFailure> {
+    run_with_peers(beginning, once, cluster_tls::peers, make)
+}
+
+/// The same of a daemon that deletes and moves objects as a client does.
+fn run_as_client(
+    daemon: &str,
+    beginning: DaemonConf<'_>,
+    once: bool,
+    make: impl FnOnce(&UpkeepContext) -> Result<Daemon, CommandFailure>,
+) -> Result<(), CommandFailure> {
+    let peers = |world: &World, common: &ServerCommon| cluster_tls::peers_of_client(world, common, daemon);
+    run_with_peers(beginning, once, peers, |context| Ok(vec![make(context)?]))
+}
+
+fn run_with_peers(
+    beginning: DaemonConf<'_>,
+    once: bool,
+    peers: impl FnOnce(&World, &ServerCommon) -> Result<Arc<Peers>, CommandFailure>,
+    make: impl FnOnce(&UpkeepContext) -> Result<Vec<Daemon>, CommandFailure>,
+) -> Result<(), CommandFailure> {
     let common = beginning.common;
     run_alone(beginning, once, |world, swift| {
         let (rings, ring_files) = WatchedRings::load(&common.swift_dir, &swift.policies, &swift.hash)?;
@@ -189,7 +209,7 @@ fn run_over(
             world,
             swift,
             rings: &rings,
-            peers: cluster_tls::peers(world, common)?,
+            peers: peers(world, common)?,
             recon: None,
             drives: Arc::default(),
         })

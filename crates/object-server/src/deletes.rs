@@ -2,9 +2,9 @@
 //!
 //! One job on the device leaves all tombstones together, and the rows of a container go to its servers in one request.
 //! Always holds: each request is answered as if it had come alone, and not before its tombstone is durable and its
-//! rows are sent or kept.
+//! rows are sent or kept; a body that comes too slowly (`min_transfer_rate`) ends.
 //! Deliberately absent: what a deletion is (`delete.rs`), how rows travel (`updates.rs`).
-//! Tests: `tests/verbs.rs`.
+//! Tests: `tests/listings.rs`, `tests/slow_senders.rs`.
 
 use crate::delete::{Deletion, delete_batch};
 use crate::replicate::PartitionAddress;
@@ -27,9 +27,9 @@ pub(crate) async fn deletes(
 ) -> Result<Response, Refusal> {
     let DeleteObjects { target, policy, .. } = message;
     let PartitionAddress { device, .. } = PartitionAddress::of(target, &policy, &state.options)?;
-    let patience = state.options.client_timeout;
-    let body = body.collect_within(&state.world, MAX_DELETES, patience).await;
-    let body = body.map_err(|error| Refusal::bad_request(error.to_string()))?;
+    let body = state.options.minimum_rate().watch(&state.world, body);
+    let body = body.collect(MAX_DELETES).await;
+    let body = body.map_err(|error| Refusal::unreadable(&error))?;
     let asked = decode(&body).ok_or_else(|| Refusal::bad_request("not a list of DELETE requests"))?;
     let read = |one| {
         let message = DeleteObject {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use storage_shell::MinimumRate;
 use telemetry::Statsd;
 use vocabulary::{HashPrefix, Limits, Policies};
 
@@ -22,6 +23,9 @@ pub struct ObjectServerOptions {
     pub container_update_timeout: Duration,
     /// How long the next piece of a request body may take (`client_timeout`).
     pub client_timeout: Duration,
+    /// Bytes a second at which the bodies of SSYNC and DELETES have to come, on average over `client_timeout`; 0 for
+    /// any rate (`min_transfer_rate`).
+    pub min_transfer_rate: u64,
     /// How long a whole upload may take (`max_upload_time`).
     pub max_upload_time: Duration,
     /// Headers besides `X-Object-Meta-*` and the system's that stay with an object, in lower case
@@ -97,6 +101,7 @@ impl ObjectServerOptions {
             node_timeout: Duration::from_secs(3),
             container_update_timeout: Duration::from_secs(1),
             client_timeout: Duration::from_secs(60),
+            min_transfer_rate: 100,
             max_upload_time: Duration::from_secs(86_400),
             allowed_headers: ALLOWED_HEADERS.map(String::from).to_vec(),
             expiring_objects_account: ".expiring_objects".into(),
@@ -106,6 +111,14 @@ impl ObjectServerOptions {
             log_requests: true,
             statsd: Statsd::default(),
             replication: ReplicationOptions::default(),
+        }
+    }
+
+    /// For the bodies of other nodes' upkeep.
+    pub(crate) fn minimum_rate(&self) -> MinimumRate {
+        MinimumRate {
+            bytes: self.min_transfer_rate,
+            window: self.client_timeout,
         }
     }
 }

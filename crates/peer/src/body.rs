@@ -32,8 +32,8 @@ pub enum BodyError {
     /// The connection broke, or what came over it was not HTTP.
     #[error("the connection broke in the middle of the body: {0}")]
     Broken(String),
-    /// No bytes for too long.
-    #[error("no bytes came for too long")]
+    /// No bytes, or too few, for too long.
+    #[error("no bytes, or too few, came for too long")]
     TimedOut,
     /// The bytes do not have the checksum they should have; they must not be used.
     #[error("the bytes do not match their checksum")]

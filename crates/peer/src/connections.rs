@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use vocabulary::IpNetworks;
 use world::{Clock, World};
 
 /// Between two looks at all connections, at most.
@@ -40,6 +41,8 @@ pub(crate) struct ConnectionLimits {
     pub(crate) connections: usize,
     /// 0 for any number.
     pub(crate) per_address: usize,
+    /// Addresses that this does not hold for.
+    pub(crate) spared: IpNetworks,
     /// Requests; 0 for any number.
     pub(crate) per_account: usize,
     /// How long a request may wait for a seat.
@@ -303,8 +306,9 @@ impl Admitted {
 
     /// Says where it comes from; whether that address may have one more.
     pub(crate) fn comes_from(&mut self, address: IpAddr) -> bool {
-        let most = self.connections.limits.per_address;
-        if most == 0 {
+        let limits = &self.connections.limits;
+        let most = limits.per_address;
+        if most == 0 || limits.spared.has(address) {
             return true;
         }
         let mut table = self.connections.table.lock();

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
+use vocabulary::IpNetworks;
 use world::{Clock, Listener, Stream, World};
 
 /// Bounds on what clients may do.
@@ -41,6 +42,8 @@ pub struct ServerOptions {
     pub max_connections: usize,
     /// Connections from one address at a time; 0 for any number.
     pub max_connections_per_address: usize,
+    /// Addresses that may have any number of them.
+    pub max_connections_spared: IpNetworks,
     /// Requests of one account at a time; 0 for any number.
     pub max_requests_per_account: usize,
     /// How long a request may wait for others to end.
@@ -118,6 +121,7 @@ impl ServerOptions {
             seats: self.max_clients,
             connections: self.max_connections.max(1),
             per_address: self.max_connections_per_address,
+            spared: self.max_connections_spared.clone(),
             per_account: self.max_requests_per_account,
             patience: self.seat_timeout,
             watch: WatchLimits {
@@ -137,6 +141,7 @@ impl Default for ServerOptions {
             max_clients: 1024,
             max_connections: 8192,
             max_connections_per_address: 0,
+            max_connections_spared: IpNetworks::default(),
             max_requests_per_account: 0,
             seat_timeout: Duration::from_secs(10),
             max_headers: 256,

@@ -335,6 +335,36 @@ async fn an_address_has_its_share() {
 }
 
 #[tokio::test]
+async fn a_spared_address_may_have_more_than_its_share() {
+    let server = Server::start(ServerOptions {
+        max_connections_per_address: 1,
+        max_connections_spared: "127.0.0.2/31 ::1".parse().unwrap(),
+        ..few()
+    });
+    let mut open = vec![];
+    for (address, status) in [
+        ("127.0.0.3:0", "200"),
+        ("127.0.0.3:0", "200"),
+        ("127.0.0.1:0", "200"),
+        ("127.0.0.1:0", "503"),
+        ("127.0.0.3:0", "200"),
+    ] {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(address.parse().unwrap()).unwrap();
+        let mut stream = socket.connect(([127, 0, 0, 1], server.port).into()).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        let mut line = [0; 12];
+        stream.read_exact(&mut line).await.unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&line),
+            format!("HTTP/1.1 {status}"),
+            "{address}"
+        );
+        open.push(stream);
+    }
+}
+
+#[tokio::test]
 async fn an_account_has_its_share() {
     let server = Server::start(ServerOptions {
         max_requests_per_account: 1,

@@ -7,6 +7,7 @@
 
 use std::path::PathBuf;
 use std::time::Duration;
+use vocabulary::IpNetworks;
 
 /// A kind of value.
 pub trait OptionValue: Sized {
@@ -135,6 +136,14 @@ impl OptionValue for HeaderNames {
         let names = Vec::<String>::parse(&text.to_ascii_lowercase())?;
         let token = |name: &String| name.bytes().all(|b| b.is_ascii_graphic() && b != b':');
         names.iter().all(token).then_some(Self(names))
+    }
+}
+
+impl OptionValue for IpNetworks {
+    const EXPECTS: &'static str = "addresses and networks (10.0.0.0/8), separated by spaces or commas";
+
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
     }
 }
 

@@ -8,6 +8,7 @@ use crate::kinds::{AtLeastOne, FallocateReserve, LogFacility, LogLevel, WorkerCo
 use crate::priority::{IoClass, IoPriority, Niceness};
 use std::path::PathBuf;
 use std::time::Duration;
+use vocabulary::IpNetworks;
 
 options! {
     /// Options of every server.
@@ -57,6 +58,9 @@ options! {
         /// Connections that may be open at the same time from one address; 0 for any number. Behind a load balancer
         /// that does not speak the PROXY protocol all clients have one address.
         max_connections_per_address: usize = "0",
+        /// Addresses that max_connections_per_address does not hold for, such as load balancers and the nodes of the
+        /// cluster. With require_proxy_protocol the address that the preamble names is compared.
+        max_connections_spared: IpNetworks = "",
         /// Seconds from the first byte of a request to the end of its headers, and for a TLS handshake.
         client_header_timeout: Duration = "10",
         /// Name on every log line.

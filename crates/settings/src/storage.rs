@@ -15,6 +15,10 @@ options! {
         container_update_timeout: Duration = "1.0",
         /// Seconds to wait for the next piece of a request.
         client_timeout: Duration = "60.0",
+        /// Bytes a second at which the bodies of SSYNC and DELETES have to come while they are waited for, on average
+        /// over client_timeout; a slower one is ended with 408. An offer of SSYNC has some 60 bytes, for which the
+        /// sender's disk may seek a while. 0 for any rate, though not for client_timeout without a byte.
+        min_transfer_rate: u64 = "100",
         /// Bytes read from the network at a time.
         network_chunk_size: usize = "65536",
         /// Bytes read from or written to a disk at a time.

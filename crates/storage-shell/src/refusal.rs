@@ -7,8 +7,8 @@ use crate::devices::DeviceFault;
 use crate::reply::{HTML, empty, page, put_time, whole};
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, StatusCode};
-use peer::Response;
 use peer::message::header_names::X_BACKEND_TIMESTAMP;
+use peer::{BodyError, Response};
 use std::borrow::Cow;
 use vocabulary::{FaultKind, Timestamp};
 
@@ -52,6 +52,15 @@ impl Refusal {
     /// 409, with the timestamp of what is newer here.
     pub fn conflict(newest: Option<Timestamp>) -> Self {
         Self::Decided(StatusCode::CONFLICT, newest)
+    }
+
+    /// 408 for a body that came too slowly, 400 for one that cannot be read for another reason.
+    pub fn unreadable(error: &BodyError) -> Self {
+        let status = match error {
+            BodyError::TimedOut => StatusCode::REQUEST_TIMEOUT,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Self::Text(status, error.to_string())
     }
 
     /// 499, the number of nginx and of Swift for a client that went away.

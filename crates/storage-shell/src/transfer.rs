@@ -76,6 +76,7 @@ impl WatchedBody {
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use futures_util::Stream;
     use std::sync::Arc;
     use tokio::time::Instant;
     use vocabulary::Timestamp;
@@ -103,8 +104,8 @@ mod tests {
         window: Duration::from_secs(60),
     };
 
-    /// Chunks of so many bytes, each after so many seconds, and when and how they end.
-    async fn received(rate: MinimumRate, chunks: Vec<(usize, u64)>) -> (u64, Result<usize, BodyError>) {
+    /// Chunks of so many bytes, each after so many seconds that it is waited for.
+    fn paced(chunks: Vec<(usize, u64)>) -> (World, impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static) {
         let world = World {
             clock: Arc::new(TokioClock(Instant::now())),
             ..World::real()
@@ -114,6 +115,12 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(after)).await;
             Some((Ok(Bytes::from(vec![7; length])), chunks))
         });
+        (world, chunks)
+    }
+
+    /// When and how they end.
+    async fn received(rate: MinimumRate, chunks: Vec<(usize, u64)>) -> (u64, Result<usize, BodyError>) {
+        let (world, chunks) = paced(chunks);
         let began = Instant::now();
         let body = rate.watch(&world, Body::stream(chunks, None)).collect(1 << 20).await;
         (began.elapsed().as_secs(), body.map(|bytes| bytes.len()))
@@ -124,6 +131,19 @@ mod tests {
         assert_eq!(received(RATE, vec![(100, 10); 30]).await, (300, Ok(3000)));
         assert_eq!(received(RATE, vec![(99, 10); 30]).await.1, Err(BodyError::TimedOut));
         assert_eq!(received(RATE, vec![(1, 1); 90]).await, (60, Err(BodyError::TimedOut)));
+    }
+
+    /// Far below the rate over the whole time, and at it while the sender is waited for.
+    #[tokio::test(start_paused = true)]
+    async fn what_the_receiver_takes_for_its_own_work_does_not_count() {
+        let (world, chunks) = paced(vec![(100, 10); 30]);
+        let mut body = RATE.watch(&world, Body::stream(chunks, None));
+        let mut received = 0;
+        while let Some(chunk) = body.next().await {
+            received += chunk.unwrap().len();
+            tokio::time::sleep(Duration::from_secs(100)).await;
+        }
+        assert_eq!(received, 3000);
     }
 
     #[tokio::test(start_paused = true)]

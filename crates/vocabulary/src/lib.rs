@@ -17,6 +17,7 @@
 //! | header names beyond ASCII | `header_name.rs` |
 //! | how long and how many | `limits.rs` |
 //! | partitions, device numbers, byte counts | `number.rs` |
+//! | which addresses does an operator mean | `network.rs` |
 //! | bytes in hexadecimal | `hex.rs` |
 //! | whose failure it is, and whether trying again helps | `fault.rs` |
 //! | dates and times, and how they are spelled | `calendar.rs` |
@@ -31,6 +32,7 @@ pub mod limits;
 pub mod markup;
 pub mod metadata;
 pub mod names;
+pub mod network;
 pub mod number;
 pub mod policy;
 pub mod range;
@@ -41,6 +43,7 @@ pub use fault::{Fault, FaultKind};
 pub use hash_path::{HashPrefix, PathHash};
 pub use limits::Limits;
 pub use names::{EntityPath, NameError};
+pub use network::{IpNetwork, IpNetworkError, IpNetworks};
 pub use number::{ByteCount, DeviceId, Partition};
 pub use policy::{Policies, Policy, PolicyIndex, PolicyKind};
 pub use range::{ByteRange, RangeSet};

@@ -3,7 +3,7 @@
 //! As a command each reads the gateway's pipeline from where OpenStack's does: its own file or
 //! `internal-client.conf`; within `up` they share one, over what the clients' gateway knows and caches.
 
-use super::{UpCluster, UpkeepContext, load, preset, run_over, sync};
+use super::{UpCluster, UpkeepContext, load, preset, run_as_client, sync};
 use crate::cli::{Expirer, Upkeep};
 use crate::failure::CommandFailure;
 use crate::proxy;
@@ -51,19 +51,16 @@ pub fn object_expirer(expirer: &Expirer) -> Result<(), CommandFailure> {
         true => path.clone(),
         false => settings.internal_client_conf_path.clone(),
     };
-    run_over(conf.beginning(), expirer.upkeep.once(), |context| {
-        Ok(vec![
-            context.object_expirer(&conf, context.internal_gateway(&gateway)?)?,
-        ])
+    run_as_client(OBJECT_EXPIRER, conf.beginning(), expirer.upkeep.once(), |context| {
+        context.object_expirer(&conf, context.internal_gateway(&gateway)?)
     })
 }
 
 /// `martlet container-reconciler`.
 pub fn container_reconciler(upkeep: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<ContainerReconcilerSettings>::load(&upkeep.conf, CONTAINER_RECONCILER)?;
-    run_over(conf.beginning(), upkeep.once(), |context| {
-        let gateway = context.internal_gateway(&upkeep.conf)?;
-        Ok(vec![context.container_reconciler(&conf, gateway)?])
+    run_as_client(CONTAINER_RECONCILER, conf.beginning(), upkeep.once(), |context| {
+        context.container_reconciler(&conf, context.internal_gateway(&upkeep.conf)?)
     })
 }
 

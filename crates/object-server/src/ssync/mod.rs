@@ -3,8 +3,9 @@
 //! The sender's lines come in the request's body, ours go out in the answer's, at the same time; the words
 //! are `peer::ssync`'s. What comes is carried out by the same code as any PUT, POST and DELETE.
 //! Always holds: at most `replication_concurrency` exchanges at a time, `replication_concurrency_per_device`
-//! on one device, one per partition; a sender that stalls costs `client_timeout`; room is taken in
-//! proportion to the objects that are missing, and refused beyond [`MOST_WISHES`].
+//! on one device, one per partition; a sender that stalls, or is slower than `min_transfer_rate`,
+//! costs `client_timeout` or little more; room is taken in proportion to the objects that are missing, and refused
+//! beyond [`MOST_WISHES`].
 //! Deliberately absent: fragments (`X-Backend-Ssync-Frag-Index` is read and has no say yet).
 //!
 //! | question | file |
@@ -32,7 +33,7 @@ use object_engine::EngineError;
 use peer::message::Ssync;
 use peer::message::header_names::X_ACCEPT_NO_COMMIT;
 use peer::ssync::{ERROR, LineError, Lines};
-use peer::{Body, Feed, Response};
+use peer::{Body, BodyError, Feed, Response};
 use std::sync::Arc;
 use storage_shell::{DeviceFault, Lane, Refusal, empty};
 use vocabulary::FaultKind;
@@ -61,7 +62,7 @@ impl From<LineError> for ExchangeEnd {
     fn from(error: LineError) -> Self {
         match error {
             LineError::TooLong => Self::nonsense(error),
-            LineError::Late(_) => Self::Say(408, error.to_string()),
+            LineError::Late(_) | LineError::Broken(BodyError::TimedOut) => Self::Say(408, error.to_string()),
             LineError::Broken(_) | LineError::Early => Self::Gone(error.to_string()),
         }
     }
@@ -110,6 +111,7 @@ pub(crate) async fn ssync(state: &Arc<ObjectServerState>, message: Ssync, body: 
     let is_ready = |device: &ObjectDevice| device.engine().check().map_err(refused_by(device));
     state.devices.run(&place.device, Lane::Replication, is_ready).await?;
     let (feed, answer) = Body::channel(PIECES, None);
+    let body = state.options.minimum_rate().watch(&state.world, body);
     let exchange = Exchange {
         lines: Lines::new(&state.world, body, state.options.client_timeout),
         state: state.clone(),

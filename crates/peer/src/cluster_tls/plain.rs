@@ -1,6 +1,7 @@
 //! The nodes that are spoken to without TLS, in a cluster that uses it: those of OpenStack.
 
 use std::net::IpAddr;
+use vocabulary::IpNetwork;
 
 /// Addresses, networks and host names, each perhaps with a port.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,8 +16,7 @@ struct PlainNode {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PlainHost {
-    /// Those that share so many first bits.
-    Network(IpAddr, u8),
+    Network(IpNetwork),
     /// As rings spell it.
     Name(String),
 }
@@ -43,7 +43,7 @@ impl PlainNodes {
             .iter()
             .filter(|node| node.port.is_none_or(|own| own == port))
             .any(|node| match &node.host {
-                PlainHost::Network(network, bits) => address.is_some_and(|address| shares(*network, address, *bits)),
+                PlainHost::Network(network) => address.is_some_and(|address| network.has(address)),
                 PlainHost::Name(name) => name.eq_ignore_ascii_case(host),
             })
     }
@@ -58,25 +58,12 @@ impl PlainNode {
             None => (entry, None),
         };
         let host = unbracketed(host);
-        let (address, bits) = match host.split_once('/') {
-            Some((address, bits)) => (address, Some(bits.parse::<u8>().ok()?)),
-            None => (host, None),
-        };
-        let host = match address.parse::<IpAddr>() {
-            Ok(address) => {
-                let all = if address.is_ipv4() { 32 } else { 128 };
-                PlainHost::Network(address, bits.unwrap_or(all)).some_if(bits.is_none_or(|bits| bits <= all))?
-            }
-            Err(_) if bits.is_some() || !is_name(address) => return None,
-            Err(_) => PlainHost::Name(address.to_owned()),
+        let host = match host.parse() {
+            Ok(network) => PlainHost::Network(network),
+            Err(_) if !is_name(host) => return None,
+            Err(_) => PlainHost::Name(host.to_owned()),
         };
         Some(Self { host, port })
-    }
-}
-
-impl PlainHost {
-    fn some_if(self, condition: bool) -> Option<Self> {
-        condition.then_some(self)
     }
 }
 
@@ -89,17 +76,6 @@ fn unbracketed(host: &str) -> &str {
     host.strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'))
         .unwrap_or(host)
-}
-
-fn shares(network: IpAddr, address: IpAddr, bits: u8) -> bool {
-    let (network, address, width) = match (network, address) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => (u128::from(a.to_bits()), u128::from(b.to_bits()), 32),
-        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits(), b.to_bits(), 128),
-        _ => return false,
-    };
-    let rest = width - u32::from(bits);
-    // Shifting by all bits is no shift that there is.
-    network.checked_shr(rest).unwrap_or(0) == address.checked_shr(rest).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -129,6 +129,7 @@ const LISTENING: &[&str] = &[
     "max_clients",
     "max_connections",
     "max_connections_per_address",
+    "max_connections_spared",
     "client_header_timeout",
     "stale_worker_timeout",
 ];
