@@ -71,7 +71,7 @@ impl DescribedCertificate {
     pub(super) fn line(&self, now: u64) -> String {
         let end = match self.until.checked_sub(now) {
             None => format!("ended on {}", day(self.until)),
-            Some(left) => format!("until {} ({} days)", day(self.until), left / DAY),
+            Some(left) => format!("until {} ({} days)", day(self.until), left.div_ceil(DAY)),
         };
         let Self { name, issuer, .. } = self;
         match self.is_authority {
