@@ -22,6 +22,7 @@
 //! | every primary has what the others have | `object_replicator/` |
 //! | accounts and containers: all replicas equal | `database_replicator/`, `rsync.rs` |
 //! | a program run to its end, in time | `program.rs` |
+//! | what peers did not do, in few lines | `peer_failures.rs` |
 //! | whose devices are ours | `local_server.rs` |
 //! | what accounts know of their containers | `container_updater.rs` |
 //! | objects whose time is over | `object_expirer/` |
@@ -50,6 +51,7 @@ mod object_expirer;
 mod object_replicator;
 mod object_updater;
 mod open_device;
+mod peer_failures;
 mod program;
 mod recon;
 mod ring_client;
