@@ -51,7 +51,7 @@ pub fn object_expirer(expirer: &Expirer) -> Result<(), CommandFailure> {
         true => path.clone(),
         false => settings.internal_client_conf_path.clone(),
     };
-    run_over(conf.beginning(), expirer.upkeep.once(), |context| {
+    run_over(conf.beginning(), expirer.upkeep.passes(), |context| {
         Ok(vec![
             context.object_expirer(&conf, context.internal_gateway(&gateway)?)?,
         ])
@@ -61,7 +61,7 @@ pub fn object_expirer(expirer: &Expirer) -> Result<(), CommandFailure> {
 /// `martlet container-reconciler`.
 pub fn container_reconciler(upkeep: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<ContainerReconcilerSettings>::load(&upkeep.conf, CONTAINER_RECONCILER)?;
-    run_over(conf.beginning(), upkeep.once(), |context| {
+    run_over(conf.beginning(), upkeep.passes(), |context| {
         let gateway = context.internal_gateway(&upkeep.conf)?;
         Ok(vec![context.container_reconciler(&conf, gateway)?])
     })
