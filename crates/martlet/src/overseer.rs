@@ -244,7 +244,7 @@ impl<'a> OverseenServer<'a> {
                 None => std::future::pending().await,
             }
         };
-        // The worker may be told to end together with this process, and be quicker.
+        // The worker may be asked to end together with this process, and be quicker.
         tokio::select! {
             biased;
             _ = terminate.recv() => Event::End,

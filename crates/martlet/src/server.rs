@@ -166,14 +166,14 @@ fn run_storage<S>(
     let swift = &read_swift_conf(half, common, &conf.warnings)?;
     run(half, common, |metrics| {
         let drives = &Arc::new(Drives::default());
-        let metrics = metrics.with_devices(Devices::new(drives));
-        let world = &metrics.world.clone();
         let (role, kind) = match cache {
             ReconFile::Account => (Role::Account, ServerKind::Account),
             ReconFile::Container => (Role::Container, ServerKind::Container),
             // The drives are the object server's.
             ReconFile::Object | ReconFile::Drive => (Role::Object, ServerKind::Object),
         };
+        let metrics = metrics.with_devices(Devices::new(drives).of_role(role));
+        let world = &metrics.world.clone();
         cluster_tls::refuse_two_kinds(common)?;
         let cluster = ClusterCredentials::load(world, common)?;
         metrics.add(Arc::new(ReconFigures {

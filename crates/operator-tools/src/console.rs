@@ -11,7 +11,7 @@ pub struct Console<'a> {
     pub out: &'a mut dyn Write,
     /// What went wrong.
     pub err: &'a mut dyn Write,
-    /// Somebody looks at the output: lines about progress, which replace each other, can be shown.
+    /// A terminal shows the output: lines about progress, which replace each other, can be shown.
     pub shows_progress: bool,
 }
 

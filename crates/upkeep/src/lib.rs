@@ -77,6 +77,6 @@ pub use object_replicator::{
 };
 pub use object_updater::ObjectUpdater;
 pub use program::end_all as end_programs;
-pub use recon::{ReconFile, ReconWriter};
+pub use recon::{PASSES, ReconFile, ReconWriter};
 pub use ring_client::RingClient;
 pub use rsync::RsyncOptions;
