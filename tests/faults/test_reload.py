@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 from swift.common.ring import RingBuilder
@@ -90,6 +91,42 @@ def test_every_server_is_exchanged_under_load_without_one_failed_request(cluster
     assert load.failed == [] and load.wrong == []
     assert load.read_all() > 100 and load.failed == [] and load.wrong == []
     assert cluster.stop() == [0, 0, 0, 0]
+
+
+def test_nothing_is_amiss_with_a_metrics_port_when_the_worker_is_exchanged(tmp_path, builds):
+    port = free_port()
+    cluster = Cluster(Layout(tmp_path / "c", policies=("gold",), overrides={"object": {"DEFAULT": {"metrics_port": port}}}).write(), "martlet")
+    cluster.start_service("object")
+    try:
+        process = cluster.services["object", 0]
+        for _ in range(2):
+            reload(process, builds())
+            until(lambda: listens(port, workers(process)[0]), what="the metrics port of the new worker")
+        assert "metrics_port" not in process.text(), process.text()
+    finally:
+        cluster.stop()
+
+
+def listens(port, pid):
+    """Whether process `pid` listens on this port."""
+    sockets = {line.split()[9] for line in Path("/proc/net/tcp").read_text().splitlines()[1:] if line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A"}
+    files = {os.readlink(file) for file in Path(f"/proc/{pid}/fd").iterdir() if file.is_symlink()}
+    return any(f"socket:[{inode}]" in files for inode in sockets)
+
+
+def test_a_worker_that_ends_while_the_server_stops_has_not_died(cluster):
+    """Both signals are there before the overseer looks: it was asked to end first."""
+    for _ in range(8):
+        cluster.start_service("account") if ("account", 0) not in cluster.services else None
+        process = cluster.services["account", 0]
+        process.child.send_signal(signal.SIGSTOP)
+        until(lambda: Path(f"/proc/{process.child.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+        os.kill(workers(process)[0], signal.SIGKILL)
+        process.child.send_signal(signal.SIGTERM)
+        process.child.send_signal(signal.SIGCONT)
+        process.child.wait(60)
+        assert "has died" not in process.text(), process.text()
+        del cluster.services["account", 0]
 
 
 def port_per_device(layout):

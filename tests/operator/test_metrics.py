@@ -11,7 +11,7 @@ import pytest
 from harness.client import Client
 from harness.layout import ROLES
 from harness.places import REPOSITORY, martlet
-from harness.process import Process
+from harness.process import Process, run
 from harness.waiting import free_port, until
 
 SAMPLE = re.compile(r'([a-z_]+)(?:\{(.*)\})? (\S+)')
@@ -153,6 +153,38 @@ def test_a_daemon_has_a_port_of_its_own(make_system, tmp_path):
         assert other.stop() == 0
     finally:
         assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("role, daemon", [("account", "account-auditor"), ("account", "account-reaper"), ("container", "container-auditor"),
+                                          ("container", "container-updater"), ("object", "object-auditor"), ("account", "account-replicator")])
+def test_a_server_tells_the_age_of_the_last_pass_of_every_daemon(make_system, role, daemon):
+    system = make_system("separate").start()
+    run([martlet(), daemon, system.etc / f"{role}-server.conf", "once"], timeout=60)
+    page = scrape(system.layout.ports[role, 0])
+    assert 0 <= figure(page, "martlet_daemon_last_pass_age_seconds", daemon=daemon) < 60
+    assert figure(page, "martlet_daemon_last_pass_seconds", daemon=daemon) >= 0
+
+
+def test_what_is_quarantined_is_told_once_on_a_node(make_system):
+    system = make_system("separate").start()
+    client = Client(system.auth_url)
+    client.put("c")
+    client.put("c", "o", body=b"x")
+    device = system.layout.devices[0]
+    aside = {"accounts": "account", "containers": "container", "objects": "object", "objects-1": "object"}
+    for kind in aside:
+        (system.srv / device / "quarantined" / kind / "damaged").mkdir(parents=True)
+    # A server knows a device once a request was about it.
+    for number in range(30):
+        client.put(f"c{number}")
+        client.put(f"c{number}", "o", body=b"x")
+
+    def told(role):
+        page = scrape(system.layout.ports[role, 0])
+        return {dict(labels)["kind"] for (name, labels) in samples(page) if name == "martlet_quarantined"}
+    for role in ROLES:
+        until(lambda role=role: told(role), what=f"figures of the {role} server")
+        assert told(role) == {kind for kind, whose in aside.items() if whose == role}
 
 
 def reached(port):

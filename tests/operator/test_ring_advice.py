@@ -52,6 +52,16 @@ def test_the_commands_of_a_plan_make_the_ring(tmp_path):
     assert "4096 partitions, 3.000000 replicas, 1 regions, 5 zones, 10 devices" in shown and " 0.00 dispersion" in shown
 
 
+@pytest.mark.parametrize("builder, port", [("account", 6202), ("container", 6201), ("object", 6200), ("object-1", 6200)])
+def test_a_plan_names_the_port_of_the_builders_kind(tmp_path, builder, port):
+    (tmp_path / "i.toml").write_text('[[server]]\nzone = 1\nip = "10.0.0.1"\nreplication_ip = "10.1.0.1"\ndrives = 1\n[[server]]\nzone = 2\nip = "10.0.0.2"\n'
+                                     'port = 7000\ndrives = 1\n[[server]]\nzone = 3\nip = "node3"\ndrives = 1\n', encoding="utf-8")
+    [listed, counted] = builders.ours(tmp_path, [f"{builder}.builder plan --inventory i.toml --json", f"{builder}.builder plan --drives 9 --zones 3 --json"])
+    create, *adds, rebalance = json.loads(listed.out)["commands"]
+    assert f"r1z1-10.0.0.1:{port}R10.1.0.1:{port}/d1" in adds[0] and "r1z2-10.0.0.2:7000/d1" in adds[1] and f"--ip node3 --port {port} " in adds[2], adds
+    assert f"add r1z<zone>-<ip>:{port}/<device>" in json.loads(counted.out)["commands"][1]
+
+
 def test_the_picture_of_a_plan(tmp_path):
     """A zone that is too large has fewer partitions than its weight asks for."""
     (tmp_path / "i.toml").write_text("".join(

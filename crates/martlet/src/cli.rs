@@ -161,12 +161,26 @@ pub struct Upkeep {
     /// One pass, then exit.
     #[arg(short, long = "once")]
     once_flag: bool,
+    /// Read the configuration, say what is wrong with it, and do nothing.
+    #[arg(short = 't', long)]
+    test_config: bool,
     /// Called as swift-…: log to standard error instead of to the system's log.
     #[arg(short, long)]
     verbose: bool,
     /// What swift-init says in words.
     #[arg(value_name = "WORD", value_parser = WORDS, hide = true)]
     words: Vec<String>,
+}
+
+/// How much a daemon does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passes {
+    /// One pass after the other.
+    Endless,
+    /// One.
+    One,
+    /// It only looks whether it could start.
+    None,
 }
 
 /// `martlet object-auditor`.
@@ -229,7 +243,16 @@ pub struct ServerWords {
 impl Upkeep {
     /// One pass only?
     pub fn once(&self) -> bool {
-        self.once_flag || self.words.iter().any(|word| word == "once")
+        self.passes() == Passes::One
+    }
+
+    /// What is done with the configuration.
+    pub fn passes(&self) -> Passes {
+        match self.once_flag || self.words.iter().any(|word| word == "once") {
+            _ if self.test_config => Passes::None,
+            true => Passes::One,
+            false => Passes::Endless,
+        }
     }
 }
 

@@ -2,12 +2,28 @@
 
 use crate::failure::CommandFailure;
 use crate::program::Program;
-use settings::report::Warning;
+use settings::report::{Severity, Warning};
 use settings::server::ServerCommon;
 
 /// Starts logging; later calls change nothing.
 pub fn start(common: &ServerCommon) {
     Program::called().start_logging(common);
+}
+
+/// Starts logging where the one who tests a configuration reads: on standard error, what a start would warn of.
+pub fn start_test() {
+    telemetry::log::start(settings::LogLevel::Warning);
+}
+
+/// A configuration that is tested: says what a start says, and refuses besides what is probably a slip.
+pub fn refuse_slips(warnings: &[Warning]) -> Result<(), CommandFailure> {
+    let slips = warnings.iter().filter(|warning| warning.severity == Severity::Unknown);
+    match slips.count() {
+        0 => Ok(()),
+        count => Err(CommandFailure::Usage(format!(
+            "the configuration has {count} option(s) or section(s) that nothing reads (see above)"
+        ))),
+    }
 }
 
 /// Logs what the configuration asks for and will not get; refuses what would be dangerous to ignore.

@@ -244,7 +244,9 @@ impl<'a> OverseenServer<'a> {
                 None => std::future::pending().await,
             }
         };
+        // The worker may be asked to end together with this process, and be quicker.
         tokio::select! {
+            biased;
             _ = terminate.recv() => Event::End,
             _ = interrupt.recv() => Event::End,
             _ = hangup.recv() => Event::Leave,

@@ -39,11 +39,11 @@ pub fn proxy(server: &ServerLine) -> Result<(), CommandFailure> {
     let Some(conf) = readable(ProxyConf::load(&server.conf))? else {
         return Ok(());
     };
-    let Some(worker) = begin(server, &conf.common)? else {
+    let Some(half) = begin(server, &conf.common)? else {
         return Ok(());
     };
-    let swift = read_swift_conf(&conf.common, &conf.warnings)?;
-    run(worker, &conf.common, |metrics| {
+    let swift = read_swift_conf(half, &conf.common, &conf.warnings)?;
+    run(half, &conf.common, |metrics| {
         let world = &metrics.world.clone();
         let (rings, ring_files) = WatchedRings::load(&conf.common.swift_dir, &swift.policies, &swift.hash)?;
         world.spawn(ring_files.watch(world.clone()));
@@ -109,28 +109,42 @@ fn readable<C>(loaded: Result<C, SettingsError>) -> Result<Option<C>, CommandFai
     }
 }
 
-/// Which half of the server this process is. As the overseer, or to test the configuration, it is done when this
-/// returns.
-fn begin(server: &ServerLine, common: &ServerCommon) -> Result<Option<Worker>, CommandFailure> {
+/// What is done with a configuration in this process.
+#[derive(Clone, Copy)]
+enum ServerStart {
+    /// All that a start needs is looked for, and nothing is served.
+    Test,
+    Serve(Worker),
+}
+
+/// Which half of the server this process is. As the overseer it is done when this returns.
+fn begin(server: &ServerLine, common: &ServerCommon) -> Result<Option<ServerStart>, CommandFailure> {
     if server.test_config {
-        SwiftConf::load_from_dir(&common.swift_dir)?;
-        return Ok(None);
+        logging::start_test();
+        return Ok(Some(ServerStart::Test));
     }
     match Worker::from_environment() {
         Some(worker) => {
             worker.take_name();
             logging::start(common);
-            Ok(Some(worker))
+            Ok(Some(ServerStart::Serve(worker)))
         }
         None => overseer::run(common, None).map(|()| None),
     }
 }
 
 /// `swift.conf`, and what both configurations ask for in vain.
-fn read_swift_conf(common: &ServerCommon, warnings: &[settings::Warning]) -> Result<SwiftConf, CommandFailure> {
+fn read_swift_conf(
+    half: ServerStart,
+    common: &ServerCommon,
+    warnings: &[settings::Warning],
+) -> Result<SwiftConf, CommandFailure> {
     let swift = SwiftConf::load_from_dir(&common.swift_dir)?;
     logging::warn_of(&swift.warnings)?;
     logging::warn_of(warnings)?;
+    if matches!(half, ServerStart::Test) {
+        logging::refuse_slips(&[&swift.warnings, warnings].concat())?;
+    }
     Ok(swift)
 }
 
@@ -147,20 +161,20 @@ fn run_storage<S>(
     make: impl Fn(Storage) -> Result<BuiltServer, CommandFailure>,
 ) -> Result<(), CommandFailure> {
     let common = &conf.common;
-    let Some(worker) = begin(server, common)? else {
+    let Some(half) = begin(server, common)? else {
         return Ok(());
     };
-    let swift = &read_swift_conf(common, &conf.warnings)?;
-    run(worker, common, |metrics| {
+    let swift = &read_swift_conf(half, common, &conf.warnings)?;
+    run(half, common, |metrics| {
         let drives = &Arc::new(Drives::default());
-        let metrics = metrics.with_devices(Devices::new(drives));
-        let world = &metrics.world.clone();
         let (role, kind) = match cache {
             ReconFile::Account => (Role::Account, ServerKind::Account),
             ReconFile::Container => (Role::Container, ServerKind::Container),
             // The drives are the object server's.
             ReconFile::Object | ReconFile::Drive => (Role::Object, ServerKind::Object),
         };
+        let metrics = metrics.with_devices(Devices::new(drives).of_role(role));
+        let world = &metrics.world.clone();
         cluster_tls::refuse_two_kinds(common)?;
         let cluster = ClusterCredentials::load(world, common)?;
         metrics.add(Arc::new(ReconFigures {
@@ -215,10 +229,19 @@ struct Ready {
 }
 
 fn run(
-    worker: Worker,
+    half: ServerStart,
     common: &ServerCommon,
     prepare: impl FnOnce(MetricsSetup) -> Result<Ready, CommandFailure>,
 ) -> Result<(), CommandFailure> {
+    let ServerStart::Serve(worker) = half else {
+        // One thread: no task is begun, for nothing is waited for.
+        return process::run(1, process::PATIENCE, async {
+            let metrics = MetricsSetup::new()?;
+            let _certificate = Certificate::load(common)?;
+            process::drop_privileges(common.user.as_deref())?;
+            prepare(metrics).map(drop)
+        });
+    };
     priority::take(common);
     process::run(process::threads(common.workers), process::PATIENCE, async {
         let metrics = MetricsSetup::new()?;

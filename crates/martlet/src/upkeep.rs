@@ -18,7 +18,7 @@ pub use sync::container_sync;
 pub use through_gateway::{container_reconciler, object_expirer};
 
 use crate::addresses;
-use crate::cli::Upkeep;
+use crate::cli::{Passes, Upkeep};
 use crate::failure::CommandFailure;
 use crate::metrics::{self, Daemons};
 use crate::program::Program;
@@ -87,13 +87,15 @@ struct UpkeepContext<'a> {
 /// `martlet object-updater`.
 pub fn object_updater(upkeep: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<ObjectUpdaterSettings>::load(&upkeep.conf, OBJECT_UPDATER)?;
-    run(conf.beginning(), upkeep.once(), |context| context.object_updater(&conf))
+    run(conf.beginning(), upkeep.passes(), |context| {
+        context.object_updater(&conf)
+    })
 }
 
 /// `martlet container-updater`.
 pub fn container_updater(upkeep: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<ContainerUpdaterSettings>::load(&upkeep.conf, CONTAINER_UPDATER)?;
-    run(conf.beginning(), upkeep.once(), |context| {
+    run(conf.beginning(), upkeep.passes(), |context| {
         context.container_updater(&conf)
     })
 }
@@ -169,40 +171,40 @@ fn pause<S: Options>(conf: &UpkeepConf<S>, run_pause: Option<Duration>, interval
 /// One kind of upkeep that speaks to others.
 fn run(
     beginning: DaemonConf<'_>,
-    once: bool,
+    passes: Passes,
     make: impl FnOnce(&UpkeepContext) -> Daemon,
 ) -> Result<(), CommandFailure> {
-    run_over(beginning, once, |context| Ok(vec![make(context)]))
+    run_over(beginning, passes, |context| Ok(vec![make(context)]))
 }
 
 /// The same with several that work side by side, and that may be refused.
 fn run_over(
     beginning: DaemonConf<'_>,
-    once: bool,
+    passes: Passes,
     make: impl FnOnce(&UpkeepContext) -> Result<Vec<Daemon>, CommandFailure>,
 ) -> Result<(), CommandFailure> {
-    run_with_peers(beginning, once, cluster_tls::peers, make)
+    run_with_peers(beginning, passes, cluster_tls::peers, make)
 }
 
 /// The same of a daemon that deletes and moves objects as a client does.
 fn run_as_client(
     daemon: &str,
     beginning: DaemonConf<'_>,
-    once: bool,
+    passes: Passes,
     make: impl FnOnce(&UpkeepContext) -> Result<Daemon, CommandFailure>,
 ) -> Result<(), CommandFailure> {
     let peers = |world: &World, common: &ServerCommon| cluster_tls::peers_of_client(world, common, daemon);
-    run_with_peers(beginning, once, peers, |context| Ok(vec![make(context)?]))
+    run_with_peers(beginning, passes, peers, |context| Ok(vec![make(context)?]))
 }
 
 fn run_with_peers(
     beginning: DaemonConf<'_>,
-    once: bool,
+    passes: Passes,
     peers: impl FnOnce(&World, &ServerCommon) -> Result<Arc<Peers>, CommandFailure>,
     make: impl FnOnce(&UpkeepContext) -> Result<Vec<Daemon>, CommandFailure>,
 ) -> Result<(), CommandFailure> {
     let common = beginning.common;
-    run_alone(beginning, once, |world, swift| {
+    run_alone(beginning, passes, |world, swift| {
         let (rings, ring_files) = WatchedRings::load(&common.swift_dir, &swift.policies, &swift.hash)?;
         world.spawn(ring_files.watch(world.clone()));
         make(&UpkeepContext {
@@ -221,15 +223,24 @@ fn run_with_peers(
 /// Start and its mirror: give up root → what the daemons need → passes; then a signal → finish the step → exit.
 fn run_alone(
     beginning: DaemonConf<'_>,
-    once: bool,
+    passes: Passes,
     make: impl FnOnce(&World, &SwiftConf) -> Result<Vec<Daemon>, CommandFailure>,
 ) -> Result<(), CommandFailure> {
     let common = beginning.common;
-    logging::start(common);
+    match passes {
+        Passes::None => logging::start_test(),
+        Passes::Endless | Passes::One => logging::start(common),
+    }
     logging::warn_of(beginning.warnings)?;
-    priority::take(common);
     let swift = SwiftConf::load_from_dir(&common.swift_dir)?;
     logging::warn_of(&swift.warnings)?;
+    if passes == Passes::None {
+        return test(&[&swift.warnings, beginning.warnings].concat(), common, |world| {
+            make(world, &swift)
+        });
+    }
+    let once = passes == Passes::One;
+    priority::take(common);
     // One thread: it mostly waits, for disks and for others.
     process::run(1, STEP_PATIENCE, async {
         process::drop_privileges(common.user.as_deref())?;
@@ -255,6 +266,19 @@ fn run_alone(
             tracing::warn!("the step under way did not end in {STEP_PATIENCE:?} and was cut off");
         }
         Ok(())
+    })
+}
+
+/// Whether the daemons of a configuration could begin.
+fn test(
+    warnings: &[settings::Warning],
+    common: &ServerCommon,
+    make: impl FnOnce(&World) -> Result<Vec<Daemon>, CommandFailure>,
+) -> Result<(), CommandFailure> {
+    logging::refuse_slips(warnings)?;
+    process::run(1, STEP_PATIENCE, async {
+        process::drop_privileges(common.user.as_deref())?;
+        make(&World::real()).map(drop)
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Always holds: a reader that goes away (`… | head`) ends the tool quietly.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use vocabulary::Fault;
 
 /// The two outputs of a tool.
@@ -11,6 +11,8 @@ pub struct Console<'a> {
     pub out: &'a mut dyn Write,
     /// What went wrong.
     pub err: &'a mut dyn Write,
+    /// A terminal shows the output: lines about progress, which replace each other, can be shown.
+    pub shows_progress: bool,
 }
 
 /// How a tool ends: the process's exit status.
@@ -91,6 +93,7 @@ pub fn run(tool: impl FnOnce(&mut Console<'_>) -> io::Result<ToolStatus>) -> Too
     let mut console = Console {
         out: &mut out,
         err: &mut err,
+        shows_progress: io::stdout().is_terminal(),
     };
     let ended = tool(&mut console).and_then(|status| console.out.flush().map(|()| status));
     match ended {

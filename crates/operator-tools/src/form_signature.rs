@@ -144,6 +144,7 @@ mod tests {
         let mut console = Console {
             out: &mut out,
             err: &mut err,
+            shows_progress: false,
         };
         let status = run(&arguments, &World::real(), &mut console).unwrap();
         (status, String::from_utf8(out).unwrap())

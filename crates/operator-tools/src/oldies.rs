@@ -63,6 +63,7 @@ mod tests {
         let mut console = Console {
             out: &mut out,
             err: &mut err,
+            shows_progress: false,
         };
         let line = |pids| OldiesArguments {
             age: 720,

@@ -292,6 +292,7 @@ mod tests {
         let mut console = Console {
             out: &mut out,
             err: &mut err,
+            shows_progress: false,
         };
         let ended = without_managed(found, &processes, &mut console).unwrap();
         assert_eq!(ended.iter().map(|process| process.pid).collect::<Vec<_>>(), [30, 40]);

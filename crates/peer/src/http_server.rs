@@ -368,7 +368,7 @@ pub struct StorageDoor(pub Arc<dyn Service>);
 
 #[async_trait::async_trait]
 impl HttpService for StorageDoor {
-    async fn serve(&self, request: http::Request<Body>, _from: SocketAddr) -> Response {
+    async fn serve(&self, request: http::Request<Body>, from: SocketAddr) -> Response {
         let (mut head, body) = request.into_parts();
         let address = match Address::parse(&head.method, head.uri.path()) {
             Ok(address) => address,
@@ -380,7 +380,7 @@ impl HttpService for StorageDoor {
         {
             return plain(StatusCode::OK, "OK");
         }
-        let interim = head.extensions.remove::<Interim>();
+        let interim = head.extensions.remove::<Interim>().map(|interim| interim.to(from));
         let query = head.uri.query().unwrap_or_default().to_owned();
         let call = RawCall {
             method: head.method,

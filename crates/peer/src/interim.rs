@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +39,10 @@ struct Outbox {
 
 /// Sends informational answers on one connection.
 #[derive(Clone, Default)]
-pub struct Interim(Arc<Mutex<Outbox>>);
+pub struct Interim {
+    outbox: Arc<Mutex<Outbox>>,
+    from: Option<SocketAddr>,
+}
 
 impl fmt::Debug for Interim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,10 +51,23 @@ impl fmt::Debug for Interim {
 }
 
 impl Interim {
+    /// As [`Interim`], and it is known who is at the other end.
+    pub(crate) fn to(self, from: SocketAddr) -> Self {
+        Self {
+            from: Some(from),
+            ..self
+        }
+    }
+
+    /// The other end of the connection, where it is known.
+    pub fn from(&self) -> Option<SocketAddr> {
+        self.from
+    }
+
     /// Sends `100 Continue` with these headers. With `first`, it stands for the bare one that the
     /// first read of the body would send.
     pub fn send_continue(&self, headers: &HeaderMap, first: bool) {
-        let mut outbox = self.0.lock();
+        let mut outbox = self.outbox.lock();
         outbox.bytes.extend(b"HTTP/1.1 100 Continue\r\n");
         for (name, value) in headers {
             outbox.bytes.extend(name.as_str().as_bytes());
@@ -162,7 +179,7 @@ impl InterimStream {
     fn drain(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             if self.draining.is_empty() {
-                let mut outbox = self.interim.0.lock();
+                let mut outbox = self.interim.outbox.lock();
                 if outbox.bytes.is_empty() {
                     return Poll::Ready(Ok(()));
                 }
@@ -216,14 +233,14 @@ impl InterimStream {
     }
 
     fn swallows(&self, bytes: &[u8]) -> bool {
-        bytes.starts_with(BARE) && std::mem::take(&mut self.interim.0.lock().swallow_bare)
+        bytes.starts_with(BARE) && std::mem::take(&mut self.interim.outbox.lock().swallow_bare)
     }
 }
 
 impl AsyncRead for InterimStream {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        this.interim.0.lock().reader = Some(context.waker().clone());
+        this.interim.outbox.lock().reader = Some(context.waker().clone());
         // A write that has to wait must not keep us from reading; its waker is registered.
         if let Poll::Ready(Err(error)) = this.drain(context) {
             return Poll::Ready(Err(error));

@@ -120,6 +120,7 @@ PROGRAM <builder_file> add
     power has not been increased. Run write_ring afterwards, bring the ring to
     all nodes, let swift-object-relinker clean up, then run
     finish_increase_partition_power.
+    The relinker is OpenStack Swift's: Martlet has none yet.
     WITH CARE: steps out of order make objects unavailable.",
     ),
     UsagePage::new(
@@ -155,6 +156,7 @@ PROGRAM <builder_file> add
     The last step: the ring no longer says that its power is being increased.
     Run it once swift-object-relinker has cleaned up on all nodes, then
     write_ring.
+    The relinker is OpenStack Swift's: Martlet has none yet.
     WITH CARE: steps out of order make objects unavailable.",
     ),
     UsagePage::new(
@@ -163,6 +165,7 @@ PROGRAM <builder_file> add
     Doubles the number of partitions; each new pair stays where the one was.
     Run it once swift-object-relinker has relinked all objects on all nodes,
     then write_ring.
+    The relinker is OpenStack Swift's: Martlet has none yet.
     WITH CARE: steps out of order make objects unavailable.",
     ),
     UsagePage::searching(
@@ -201,6 +204,7 @@ PROGRAM <builder_file> list_parts
         "PROGRAM <builder_file> prepare_increase_partition_power
     Announces that the number of partitions will be doubled. Run write_ring
     afterwards, bring the ring to all nodes, let swift-object-relinker relink.
+    The relinker is OpenStack Swift's: Martlet has none yet.
     WITH CARE: steps out of order make objects unavailable.",
     ),
     UsagePage::new(
@@ -381,3 +385,16 @@ const SEARCH_VALUES: &str = "The <search-value> can be of the form::
     _shiny           devices whose remark contains shiny
     d74r4z1-1.2.3.4:5678/sdb1_\"snet: 5.6.7.8\"
 ";
+
+#[cfg(test)]
+mod power_tests {
+    use super::*;
+
+    #[test]
+    fn who_sends_to_a_relinker_says_whose_it_is() {
+        let sends = |page: &&UsagePage| page.text.contains("swift-object-relinker");
+        let pages: Vec<&UsagePage> = PAGES.iter().filter(sends).collect();
+        assert_eq!(pages.len(), 4);
+        assert!(pages.iter().all(|page| page.text.contains("Martlet has none yet")));
+    }
+}

@@ -22,18 +22,20 @@ pub fn options(
             continue;
         }
         let place = format!("option {name} in [{}] of {}", section.name, option.file.display());
-        let message = if known.contains(&name) {
-            format!("{place} is not supported by Martlet and is ignored")
+        let (severity, message) = if known.contains(&name) {
+            let message = format!("{place} is not supported by Martlet and is ignored");
+            (Severity::Ignored, message)
         } else {
             let all = supported.iter().chain(known).copied();
             let hint = nearest(name, all).map_or_else(String::new, |n| format!("; did you mean {n}?"));
-            format!("{place} is ignored: it is not an option of OpenStack Swift 2.38 either{hint}")
+            let message = format!("{place} is ignored: it is not an option of OpenStack Swift 2.38 either{hint}");
+            (Severity::Unknown, message)
         };
         warnings.push(Warning {
             file: option.file.clone(),
             section: section.name.clone(),
             subject: name.into(),
-            severity: Severity::Ignored,
+            severity,
             message,
         });
     }
@@ -54,7 +56,7 @@ pub fn sections(document: &Document, known: &[&str], warnings: &mut Vec<Warning>
             file: document.path.clone(),
             section: section.name.clone(),
             subject: section.name.clone(),
-            severity: Severity::Ignored,
+            severity: Severity::Unknown,
             message: format!(
                 "section [{}] of {} is ignored: OpenStack Swift 2.38 does not know it either{hint}",
                 section.name,

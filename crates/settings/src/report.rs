@@ -97,6 +97,9 @@ fn shown(option: &str, value: &str) -> String {
 pub enum Severity {
     /// The service works without it; the operator should know.
     Ignored,
+    /// As [`Severity::Ignored`], and OpenStack Swift does not know it either: probably a slip. A test of the
+    /// configuration fails.
+    Unknown,
     /// Starting anyway would leave data or accounts less protected than the file asks for.
     /// A server must refuse to start and print it.
     Unsafe,

@@ -1,6 +1,7 @@
 //! The sample files and the reference page, from the option tables.
 //!
-//! Always holds: a sample loads without warnings, every option in it commented out with its default.
+//! Always holds: a sample loads without warnings; each option stands in it once, commented out with its default unless
+//! a start needs it.
 
 use crate::{dispersion, drive_audit, realms};
 use std::fmt::Write;
@@ -82,19 +83,31 @@ pub fn sample(kind: SampleKind) -> String {
     for part in parts::of(kind) {
         let quiet = if part.example { "# " } else { "" };
         out.push_str(&format!("\n{quiet}[{}]\n", part.section));
+        let options = || part.tables.iter().flat_map(|table| table.iter());
         for line in &part.lines {
+            if options().any(|option| sets(line, option.name)) {
+                continue;
+            }
             let quiet = if line.starts_with('#') { "" } else { quiet };
             out.push_str(&format!("{quiet}{line}\n"));
         }
-        for option in part.tables.iter().flat_map(|t| t.iter()) {
+        for option in options() {
             for sentence in option.help.trim().lines() {
                 out.push_str(&format!("\n# {}", sentence.trim()));
             }
             // Writing to a String cannot fail.
-            let _ = write!(out, "\n# {} = {}\n", option.name, option.default);
+            let _ = match part.lines.iter().find(|line| sets(line, option.name)) {
+                Some(line) => write!(out, "\n{quiet}{line}\n"),
+                None => write!(out, "\n# {} = {}\n", option.name, option.default),
+            };
         }
     }
     out
+}
+
+/// Whether a line sets this option.
+fn sets(line: &str, option: &str) -> bool {
+    line.split_once('=').is_some_and(|(name, _)| name.trim() == option)
 }
 
 /// The reference page: every file, section and option, in Markdown.
@@ -127,6 +140,26 @@ pub fn reference() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sample_names_each_option_of_a_section_once() {
+        for kind in SampleKind::ALL {
+            let (mut section, mut seen) = (String::new(), std::collections::HashSet::new());
+            for line in sample(kind).lines() {
+                let line = line.trim_start_matches("# ");
+                if line.starts_with('[') {
+                    section = line.to_owned();
+                }
+                if let Some((name, _)) = line.split_once(" = ").filter(|(name, _)| !name.contains([' ', '<'])) {
+                    assert!(
+                        seen.insert((section.clone(), name.to_owned())),
+                        "{kind:?} {section} {name}"
+                    );
+                }
+            }
+        }
+    }
+
     use crate::auditors::{AccountAuditorSettings, ContainerAuditorSettings, DarkDataSettings, ObjectAuditorSettings};
     use crate::database_replicators::DatabaseReplicatorSettings;
     use crate::declare::{OptionDecl, Options, Scope};

@@ -1,12 +1,12 @@
 //! [`AccessLog`]: one line for each request, as OpenStack's storage servers write it.
 //!
 //! Always holds: a call from within the process is no line, for the gateway's own line is about it; without a reader of
-//! the lines nothing is collected for them.
+//! the lines nothing is collected for them; requests of replication are lines at DEBUG.
 
 use http::header::{CONTENT_LENGTH, REFERER, USER_AGENT};
 use http::{HeaderName, HeaderValue, Method};
 use peer::message::Message;
-use peer::message::header_names::{X_POLICY_INDEX, X_TRANS_ID};
+use peer::message::header_names::{X_POLICY_INDEX, X_REPLICATION, X_TRANS_ID};
 use peer::{Address, Call, Response};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +23,8 @@ pub struct AccessLog {
 pub struct AccessEntry<'l> {
     log: &'l AccessLog,
     began: Duration,
+    remote: String,
+    is_replication: bool,
     method: Method,
     address: Address,
     referer: Option<HeaderValue>,
@@ -42,14 +44,20 @@ impl AccessLog {
     /// there will be no line.
     pub fn begin(&self, call: &Call) -> Option<AccessEntry<'_>> {
         let Message::Raw(raw) = &call.message else { return None };
-        if !self.is_wanted || call.interim.is_none() || !telemetry::log::logs_requests() {
+        let interim = call.interim.as_ref()?;
+        let is_replication =
+            matches!(raw.method.as_str(), "REPLICATE" | "SSYNC") || raw.headers.contains_key(X_REPLICATION);
+        if !self.is_wanted || !telemetry::log::logs_requests(is_replication) {
             return None;
         }
+        let remote = interim.from().map(|from| from.ip().to_canonical().to_string());
         let header = |name: HeaderName| raw.headers.get(name).cloned();
         let policy = raw.headers.get(X_POLICY_INDEX);
         Some(AccessEntry {
             log: self,
             began: self.clock.elapsed(),
+            remote: remote.unwrap_or_default(),
+            is_replication,
             method: raw.method.clone(),
             address: raw.address.clone(),
             referer: header(REFERER),
@@ -65,8 +73,8 @@ impl AccessEntry<'_> {
     pub fn end(self, response: &Response) {
         let clock = &self.log.clock;
         let length = response.headers().get(CONTENT_LENGTH);
-        telemetry::log::storage(&StorageLine {
-            remote: "",
+        let line = StorageLine {
+            remote: &self.remote,
             method: self.method.as_str(),
             path: &self.address.url_path(),
             status: response.status().as_u16(),
@@ -79,7 +87,8 @@ impl AccessEntry<'_> {
             ended: clock.now().seconds(),
             policy: self.policy,
             pid: std::process::id(),
-        });
+        };
+        telemetry::log::storage(&line, self.is_replication);
     }
 }
 

@@ -119,14 +119,20 @@ pub fn access(line: &AccessLine<'_>) {
     }
 }
 
-/// Logs a request to a storage server.
-pub fn storage(line: &StorageLine<'_>) {
-    tracing::info!(target: REQUESTS, "{line}");
+/// Logs a request to a storage server; what replicators ask of each other is for those who look for faults.
+pub fn storage(line: &StorageLine<'_>, is_replication: bool) {
+    match is_replication {
+        true => tracing::debug!(target: REQUESTS, "{line}"),
+        false => tracing::info!(target: REQUESTS, "{line}"),
+    }
 }
 
-/// Whether lines about requests are written at all; spares collecting what they need.
-pub fn logs_requests() -> bool {
-    tracing::enabled!(target: REQUESTS, Level::INFO)
+/// Whether [`storage`] writes such lines at all; spares collecting what they need.
+pub fn logs_requests(is_replication: bool) -> bool {
+    match is_replication {
+        true => tracing::enabled!(target: REQUESTS, Level::DEBUG),
+        false => tracing::enabled!(target: REQUESTS, Level::INFO),
+    }
 }
 
 fn filter(level: LogLevel) -> LevelFilter {

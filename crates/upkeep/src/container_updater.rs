@@ -15,6 +15,7 @@
 
 use crate::database_stamp::{DatabaseStamp, KnownDatabases};
 use crate::open_device::OpenDevice;
+use crate::peer_failures::PeerFailures;
 use crate::ring_client::{NodeResponse, RingClient, context_of};
 use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::{Disks, PassProgress, ReconFile};
@@ -44,6 +45,7 @@ pub struct ContainerUpdater {
     suppressed: HashMap<String, Duration>,
     /// The stamp under which a database had last nothing to report.
     unchanged: KnownDatabases<u64>,
+    peer_failures: PeerFailures,
     state: WalkState<Self>,
 }
 
@@ -100,6 +102,7 @@ impl ContainerUpdater {
             again,
             suppressed: HashMap::new(),
             unchanged: KnownDatabases::default(),
+            peer_failures: PeerFailures::new(NAME),
             state: WalkState::new(NAME, disks),
         }
     }
@@ -192,7 +195,10 @@ impl ContainerUpdater {
         let took = responses.iter().filter(|response| response.is_success()).count();
         for response in responses.iter().filter(|response| !response.is_success()) {
             let (place, why) = (&response.place, response.why());
-            tracing::info!("{NAME}: {place} did not take the figures of {what}: {why}");
+            match response.status() {
+                Some(_) => tracing::info!("{NAME}: {place} did not take the figures of {what}: {why}"),
+                None => self.peer_failures.note_at(place.clone(), what.clone(), why),
+            }
         }
         if took > responses.len() / 2 {
             return Reply::Taken;
@@ -249,6 +255,12 @@ impl WalkJob for ContainerUpdater {
 
     fn items_at_once(&self) -> usize {
         self.concurrency
+    }
+
+    async fn stepped(&mut self, _: Duration, is_last: bool) {
+        if is_last {
+            self.peer_failures.report();
+        }
     }
 
     async fn work(&self, device: &OpenDevice, location: Location) -> WorkedItem<Self> {

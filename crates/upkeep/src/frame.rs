@@ -6,9 +6,9 @@
 //! Always holds: a shutdown is heeded between two steps and ends any waiting at once, a step itself is
 //! never cut off; time comes from the world's clock alone.
 
-use crate::recon::{ReconFile, ReconWriter};
+use crate::recon::{PASSES, ReconFile, ReconWriter};
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::Statsd;
@@ -58,6 +58,11 @@ pub trait UpkeepJob: Send + Sync {
 
     /// From now on `statsd` is sent, too, what OpenStack's daemon of that name would send it.
     fn set_statsd(&mut self, _statsd: Statsd) {}
+
+    /// Whether a pass goes over all that the daemon is responsible for, not over a selection.
+    fn is_whole(&self) -> bool {
+        true
+    }
 
     /// The recon figures of a pass (see [`ReconWriter::note`]), if there are any.
     fn figures(&self, _pass: &PassProgress) -> Option<(ReconFile, Value)> {
@@ -283,10 +288,14 @@ impl Daemon {
             0 => tracing::debug!("{name}: nothing to do ({took:.1?})"),
             _ => tracing::info!("{name}: {done} done, {failed} left for later, in {took:.1?}"),
         }
-        if let Some(recon) = &self.recon
-            && let Some((cache, figures)) = self.job.figures(&progress)
-        {
+        let Some(recon) = &self.recon else { return };
+        if let Some((cache, figures)) = self.job.figures(&progress) {
             recon.note(cache, figures).await;
+        }
+        if let Some(cache) = ReconFile::of_daemon(name).filter(|_| self.job.is_whole()) {
+            let ended = self.world.clock.now().as_f64();
+            let pass = json!({ "last": ended, "seconds": progress.seconds() });
+            recon.note(cache, json!({ PASSES: { name: pass } })).await;
         }
     }
 }

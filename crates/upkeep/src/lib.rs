@@ -22,6 +22,7 @@
 //! | every primary has what the others have | `object_replicator/` |
 //! | accounts and containers: all replicas equal | `database_replicator/`, `rsync.rs` |
 //! | a program run to its end, in time | `program.rs` |
+//! | what peers did not do, in few lines | `peer_failures.rs` |
 //! | whose devices are ours | `local_server.rs` |
 //! | what accounts know of their containers | `container_updater.rs` |
 //! | objects whose time is over | `object_expirer/` |
@@ -50,6 +51,7 @@ mod object_expirer;
 mod object_replicator;
 mod object_updater;
 mod open_device;
+mod peer_failures;
 mod program;
 mod recon;
 mod ring_client;
@@ -75,6 +77,6 @@ pub use object_replicator::{
 };
 pub use object_updater::ObjectUpdater;
 pub use program::end_all as end_programs;
-pub use recon::{ReconFile, ReconWriter};
+pub use recon::{PASSES, ReconFile, ReconWriter};
 pub use ring_client::RingClient;
 pub use rsync::RsyncOptions;

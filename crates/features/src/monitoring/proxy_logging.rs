@@ -43,7 +43,7 @@ struct Sinks {
 
 impl Sinks {
     fn logs(&self) -> bool {
-        self.logs && telemetry::log::logs_requests()
+        self.logs && telemetry::log::logs_requests(false)
     }
 }
 

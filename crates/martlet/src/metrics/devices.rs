@@ -14,7 +14,7 @@ use std::time::Duration;
 use telemetry::metrics::catalogue::{
     DEVICE_BYTES, DEVICE_FILES, DEVICE_FREE_BYTES, DEVICE_FREE_FILES, DEVICE_IN_SERVICE, QUARANTINED,
 };
-use telemetry::metrics::{MetricsPage, MetricsSource};
+use telemetry::metrics::{MetricsPage, MetricsSource, Role};
 use world::files::{FileSystem, Space};
 use world::{Workers, World};
 
@@ -30,15 +30,30 @@ pub struct Devices {
     drives: Arc<Drives>,
     known: Arc<Mutex<BTreeMap<PathBuf, Survey>>>,
     threads: Mutex<HashMap<PathBuf, Arc<Workers>>>,
+    /// How the kinds begin that this process tells of; everything when empty.
+    kinds: &'static str,
 }
 
 impl Devices {
+    /// The same, telling of what was put aside only what is of this server's kind: its neighbours tell the rest.
+    #[must_use]
+    pub fn of_role(self, role: Role) -> Self {
+        let kinds = match role {
+            Role::Account => "accounts",
+            Role::Container => "containers",
+            Role::Object => "objects",
+            Role::Proxy => "",
+        };
+        Self { kinds, ..self }
+    }
+
     /// Nothing is known of their room yet.
     pub fn new(drives: &Arc<Drives>) -> Self {
         Self {
             drives: drives.clone(),
             known: Arc::default(),
             threads: Mutex::default(),
+            kinds: "",
         }
     }
 
@@ -76,6 +91,7 @@ impl Devices {
         Arc::new(OfDevices {
             drives: self.drives.clone(),
             known: self.known.clone(),
+            kinds: self.kinds,
         })
     }
 }
@@ -103,14 +119,15 @@ impl Survey {
         Ok(Self { space, quarantined })
     }
 
-    fn report(&self, device: &str, page: &mut MetricsPage) {
+    fn report(&self, device: &str, kinds: &str, page: &mut MetricsPage) {
         page.whole(&DEVICE_BYTES, &[device], self.space.total);
         page.whole(&DEVICE_FREE_BYTES, &[device], self.space.available);
         if self.space.files > 0 {
             page.whole(&DEVICE_FILES, &[device], self.space.files);
             page.whole(&DEVICE_FREE_FILES, &[device], self.space.free_files);
         }
-        for (kind, count) in &self.quarantined {
+        let reported = self.quarantined.iter().filter(|(kind, _)| kind.starts_with(kinds));
+        for (kind, count) in reported {
             page.whole(&QUARANTINED, &[device, kind], *count);
         }
     }
@@ -131,6 +148,7 @@ fn kind(name: &OsStr) -> Option<String> {
 struct OfDevices {
     drives: Arc<Drives>,
     known: Arc<Mutex<BTreeMap<PathBuf, Survey>>>,
+    kinds: &'static str,
 }
 
 impl MetricsSource for OfDevices {
@@ -149,7 +167,7 @@ impl MetricsSource for OfDevices {
             };
             page.real(&DEVICE_IN_SERVICE, &[&device], service);
             if let Some(survey) = known.get(health.root()) {
-                survey.report(&device, page);
+                survey.report(&device, self.kinds, page);
             }
         }
     }
@@ -180,7 +198,7 @@ mod tests {
         }
         let survey = Survey::of(&*World::real().files, root.path()).unwrap();
         let mut page = MetricsPage::default();
-        survey.report("sdb1", &mut page);
+        survey.report("sdb1", "", &mut page);
         let text = page.write();
         for (kind, count) in [("objects", 2), ("objects-12", 1), ("accounts", 1), ("containers", 0)] {
             let line = format!("martlet_quarantined{{device=\"sdb1\",kind=\"{kind}\"}} {count}");

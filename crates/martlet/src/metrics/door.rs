@@ -21,6 +21,8 @@ const PATH: &str = "/metrics";
 const CLIENTS: usize = 16;
 /// How long until a port that was taken is tried again: a successor waits for its predecessor.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
+/// How long a predecessor may take to let go of the port.
+const PREDECESSOR: Duration = Duration::from_secs(10);
 /// Headers of those that pass on what others ask.
 const PASSED_ON: [&str; 3] = ["x-forwarded-for", "x-cluster-client-ip", "forwarded"];
 
@@ -135,7 +137,8 @@ pub fn own_port(world: &World, common: &ServerCommon, page: &Arc<ProcessMetricsP
     });
 }
 
-/// Listens as soon as it can be done; says once what is in the way. `None` when the process ends first.
+/// Listens as soon as it can be done; says once what is in the way, unless it is gone after a while, as the worker
+/// before this one is. `None` when the process ends first.
 async fn listen(
     world: &World,
     ip: &str,
@@ -143,11 +146,11 @@ async fn listen(
     backlog: u32,
     mut shutdown: watch::Receiver<bool>,
 ) -> Option<Box<dyn Listener>> {
-    let mut reported = false;
+    let (began, mut reported) = (world.clock.elapsed(), false);
     loop {
         match world.network.listen(ip, port, backlog) {
             Ok(listener) => return Some(listener),
-            Err(error) if !reported => {
+            Err(error) if !reported && world.clock.elapsed().saturating_sub(began) >= PREDECESSOR => {
                 tracing::warn!("metrics_port: cannot listen on {ip}:{port} yet, and goes on trying: {error}");
                 reported = true;
             }

@@ -14,7 +14,7 @@ use telemetry::metrics::catalogue::{
     UPKEEP_SECONDS, UPKEEP_UNDER_WAY,
 };
 use telemetry::metrics::{MetricsPage, MetricsSource, Role};
-use upkeep::{Daemon, DaemonStatus};
+use upkeep::{Daemon, DaemonStatus, PASSES};
 use world::workers::Load;
 use world::{Clock, WatchedThreads, World};
 
@@ -183,18 +183,49 @@ impl ReconFigures {
     }
 }
 
+/// A daemon's last pass, as far as its file says.
+#[derive(Clone, Copy, Default)]
+struct LastPass {
+    last: Option<f64>,
+    seconds: Option<f64>,
+}
+
+/// The last pass of each daemon: what OpenStack's names say, or what ours says of itself, whichever is later.
+fn passes(file: &str, figures: &Map<String, Value>) -> BTreeMap<String, LastPass> {
+    let number = |name: &str| figures.get(name).and_then(Value::as_f64);
+    let named = DAEMONS.iter().filter(|row| row.0 == file);
+    let mut passes: BTreeMap<String, LastPass> = named
+        .map(|(_, daemon, last, took, unit)| {
+            let seconds = number(took).map(|took| took * unit);
+            let last = number(last);
+            ((*daemon).to_owned(), LastPass { last, seconds })
+        })
+        .collect();
+    for (daemon, parsed) in figures.get(PASSES).and_then(Value::as_object).into_iter().flatten() {
+        let number = |name: &str| parsed.get(name).and_then(Value::as_f64);
+        let known = passes.entry(daemon.clone()).or_default();
+        if number("last") >= known.last {
+            *known = LastPass {
+                last: number("last"),
+                seconds: number("seconds"),
+            };
+        }
+    }
+    passes
+}
+
 impl MetricsSource for ReconFigures {
     fn report(&self, page: &mut MetricsPage) {
         let now = self.world.clock.now().as_f64();
         for file in &self.files {
             let figures = self.read(file);
             let number = |name: &str| figures.get(name).and_then(Value::as_f64);
-            for (_, daemon, last, took, unit) in DAEMONS.iter().filter(|row| row.0 == *file) {
-                if let Some(last) = number(last) {
-                    page.real(&RECON_AGE, &[daemon], (now - last).max(0.0));
+            for (daemon, pass) in passes(file, &figures) {
+                if let Some(last) = pass.last {
+                    page.real(&RECON_AGE, &[&daemon], (now - last).max(0.0));
                 }
-                if let Some(took) = number(took) {
-                    page.real(&RECON_SECONDS, &[daemon], took * unit);
+                if let Some(seconds) = pass.seconds {
+                    page.real(&RECON_SECONDS, &[&daemon], seconds);
                 }
             }
             if let Some(stats) = figures.get("object_updater_stats") {

@@ -1,7 +1,7 @@
 //! From configuration to the auditors.
 
 use super::{UpkeepContext, daemon, disks, load, preset, recon, run_alone, run_over};
-use crate::cli::{ObjectAuditorLine, Upkeep};
+use crate::cli::{ObjectAuditorLine, Passes, Upkeep};
 use crate::failure::CommandFailure;
 use crate::{logging, priority};
 use listing_engine::Kind;
@@ -33,7 +33,7 @@ const RSYNC_GRACE: Duration = Duration::from_secs(900);
 pub fn object_auditor(line: &ObjectAuditorLine) -> Result<(), CommandFailure> {
     let conf = ObjectAuditorConf::load(&line.upkeep.conf)?;
     priority::make_room(&conf.own.common, priority::AUDITOR);
-    let once = line.upkeep.once();
+    let passes = line.upkeep.passes();
     let make = |ground: &Ground| match line.zero_byte_fps {
         Some(rate) => vec![ground.object_auditor(&conf, Scan::ZeroByte, (0, 1), rate)],
         None => ground.object_auditors(&conf),
@@ -41,10 +41,10 @@ pub fn object_auditor(line: &ObjectAuditorLine) -> Result<(), CommandFailure> {
     let devices = &line.devices;
     match conf.dark_data {
         // Only this watcher asks others.
-        Some(_) => run_over(conf.own.beginning(), once, |context| {
+        Some(_) => run_over(conf.own.beginning(), passes, |context| {
             Ok(make(&Ground::of(context, devices)))
         }),
-        None => run_alone(conf.own.beginning(), once, |world, swift| {
+        None => run_alone(conf.own.beginning(), passes, |world, swift| {
             Ok(make(&Ground {
                 world,
                 hash: &swift.hash,
@@ -61,7 +61,7 @@ pub fn container_auditor(line: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<ContainerAuditorSettings>::load(&line.conf, CONTAINER_AUDITOR)?;
     let pace = containers(&conf);
     let its = (&conf.storage, &conf.statsd);
-    database_auditor(conf.beginning(), its, line.once(), Kind::Container, pace)
+    database_auditor(conf.beginning(), its, line.passes(), Kind::Container, pace)
 }
 
 /// `martlet account-auditor`.
@@ -69,7 +69,7 @@ pub fn account_auditor(line: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<AccountAuditorSettings>::load(&line.conf, ACCOUNT_AUDITOR)?;
     let pace = accounts(&conf);
     let its = (&conf.storage, &conf.statsd);
-    database_auditor(conf.beginning(), its, line.once(), Kind::Account, pace)
+    database_auditor(conf.beginning(), its, line.passes(), Kind::Account, pace)
 }
 
 fn containers(conf: &UpkeepConf<ContainerAuditorSettings>) -> UpkeepPace {
@@ -89,11 +89,11 @@ fn accounts(conf: &UpkeepConf<AccountAuditorSettings>) -> UpkeepPace {
 fn database_auditor(
     beginning: DaemonConf<'_>,
     (storage, statsd): (&StorageCommon, &StatsdSettings),
-    once: bool,
+    passes: Passes,
     kind: Kind,
     pace: UpkeepPace,
 ) -> Result<(), CommandFailure> {
-    run_alone(beginning, once, |world, swift| {
+    run_alone(beginning, passes, |world, swift| {
         let ground = Ground {
             world,
             hash: &swift.hash,

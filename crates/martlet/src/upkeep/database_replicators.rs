@@ -33,7 +33,7 @@ pub fn database_replicator(kind: Kind, line: &ReplicatorLine) -> Result<(), Comm
         devices: if once { &line.devices } else { &[] },
         partitions: if once { &line.partitions } else { &[] },
     };
-    run(conf.beginning(), once, |context| {
+    run(conf.beginning(), line.upkeep.passes(), |context| {
         replicator(context, kind, &conf, &chosen, Duration::ZERO)
     })
 }

@@ -24,7 +24,7 @@ pub fn object_replicator(line: &ObjectReplicatorLine) -> Result<(), CommandFailu
     // As with OpenStack's, a choice holds for single passes only.
     let chosen = if once { Chosen::of(line) } else { Chosen::default() };
     let method = method(&conf)?;
-    run(conf.beginning(), once, |context| {
+    run(conf.beginning(), line.replicator.upkeep.passes(), |context| {
         if conf.common.cluster_tls.is_spoken() && matches!(method, SyncMethod::Rsync(_)) {
             tracing::warn!(
                 "[{SECTION}] sync_method = rsync: rsync sends objects in the clear, whatever cluster_tls says"

@@ -16,7 +16,9 @@ const UP_INTERVAL: Duration = Duration::from_secs(60);
 /// `martlet account-reaper`.
 pub fn account_reaper(upkeep: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<AccountReaperSettings>::load(&upkeep.conf, ACCOUNT_REAPER)?;
-    run(conf.beginning(), upkeep.once(), |context| context.account_reaper(&conf))
+    run(conf.beginning(), upkeep.passes(), |context| {
+        context.account_reaper(&conf)
+    })
 }
 
 /// Within a cluster in one process.

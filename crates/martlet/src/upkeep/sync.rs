@@ -19,7 +19,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// `martlet container-sync`.
 pub fn container_sync(upkeep: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<ContainerSyncDaemonSettings>::load(&upkeep.conf, CONTAINER_SYNC)?;
-    run_over(conf.beginning(), upkeep.once(), |context| {
+    run_over(conf.beginning(), upkeep.passes(), |context| {
         let gateway = context.internal_gateway(&conf.settings.internal_client_conf_path)?;
         Ok(vec![context.container_sync(&conf, gateway)?])
     })

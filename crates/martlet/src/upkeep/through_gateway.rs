@@ -51,7 +51,7 @@ pub fn object_expirer(expirer: &Expirer) -> Result<(), CommandFailure> {
         true => path.clone(),
         false => settings.internal_client_conf_path.clone(),
     };
-    run_as_client(OBJECT_EXPIRER, conf.beginning(), expirer.upkeep.once(), |context| {
+    run_as_client(OBJECT_EXPIRER, conf.beginning(), expirer.upkeep.passes(), |context| {
         context.object_expirer(&conf, context.internal_gateway(&gateway)?)
     })
 }
@@ -59,7 +59,7 @@ pub fn object_expirer(expirer: &Expirer) -> Result<(), CommandFailure> {
 /// `martlet container-reconciler`.
 pub fn container_reconciler(upkeep: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<ContainerReconcilerSettings>::load(&upkeep.conf, CONTAINER_RECONCILER)?;
-    run_as_client(CONTAINER_RECONCILER, conf.beginning(), upkeep.once(), |context| {
+    run_as_client(CONTAINER_RECONCILER, conf.beginning(), upkeep.passes(), |context| {
         context.container_reconciler(&conf, context.internal_gateway(&upkeep.conf)?)
     })
 }

@@ -51,6 +51,7 @@ impl Ca {
         let mut console = Console {
             out: &mut out,
             err: &mut err,
+            shows_progress: false,
         };
         let status = run(&line.arguments, &self.world, &mut console).unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();

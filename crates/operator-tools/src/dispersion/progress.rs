@@ -1,5 +1,5 @@
 //! How far long work has come: a line that takes the place of the one before, after two seconds and then every five,
-//! as OpenStack's tools tell it.
+//! as OpenStack's tools tell it; nothing where no terminal shows it.
 
 use super::{ANEW, shortly};
 use crate::console::Console;
@@ -33,7 +33,7 @@ impl<'a> Progress<'a> {
     /// One more step is done; says so when it is time to.
     pub(super) fn step(&mut self, retries: u64, now: Duration, console: &mut Console<'_>) -> io::Result<()> {
         self.done += 1;
-        if now < self.next {
+        if now < self.next || !console.shows_progress {
             return Ok(());
         }
         self.next = now + NEXT;
@@ -58,6 +58,7 @@ mod tests {
         let mut console = Console {
             out: &mut out,
             err: &mut err,
+            shows_progress: true,
         };
         let began = Duration::from_secs(100);
         let mut progress = Progress::new("Creating objects", 400, began);
@@ -66,6 +67,10 @@ mod tests {
             progress.step(second / 4, now, &mut console).unwrap();
         }
         let written = "\r\x1b[KCreating objects: 2 of 400, 7m left, 0 retries\r\x1b[KCreating objects: 7 of 400, 7m left, 1 retries";
+        console.shows_progress = false;
+        progress
+            .step(0, began + Duration::from_secs(100), &mut console)
+            .unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), written);
         assert!(err.is_empty());
     }

@@ -5,14 +5,13 @@
 use super::size;
 use serde::Deserialize;
 use std::collections::HashSet;
+use std::path::Path;
 use vocabulary::Fault;
 
 /// More drives than any cluster has.
 const MOST_DRIVES: u32 = 1_000_000;
 /// More servers than an inventory lists.
 const MOST_SERVERS: usize = 100_000;
-/// Where object servers listen by default.
-const PORT: u16 = 6200;
 
 /// The file.
 #[derive(Debug, Deserialize)]
@@ -32,8 +31,7 @@ struct FileServer {
     region: u32,
     zone: u32,
     ip: String,
-    #[serde(default = "port")]
-    port: u16,
+    port: Option<u16>,
     replication_ip: Option<String>,
     replication_port: Option<u16>,
     drives: Option<u32>,
@@ -46,8 +44,17 @@ fn one() -> u32 {
     1
 }
 
-fn port() -> u16 {
-    PORT
+/// Where the servers of a builder's kind listen by default, as far as its file name says the kind.
+pub fn usual_port(builder: &Path) -> u16 {
+    let stem = builder
+        .file_stem()
+        .map(|stem| stem.to_string_lossy())
+        .unwrap_or_default();
+    match stem.split(['.', '-', '_']).next() {
+        Some("account") => 6202,
+        Some("container") => 6201,
+        _ => 6200,
+    }
 }
 
 /// A server and its drives.
@@ -79,8 +86,8 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// Reads a TOML file's text.
-    pub fn read(text: &str) -> Result<Inventory, Fault> {
+    /// Reads a TOML file's text; servers whose port it does not say listen on `usual_port`.
+    pub fn read(text: &str, usual_port: u16) -> Result<Inventory, Fault> {
         let file: File = toml::from_str(text).map_err(|error| Fault::caller(error.to_string().trim_end()))?;
         if file.server.len() > MOST_SERVERS {
             return Err(Fault::caller(format!("more than {MOST_SERVERS} servers")));
@@ -102,7 +109,7 @@ impl Inventory {
                     server.ip
                 )));
             }
-            server.known()
+            server.known(usual_port)
         });
         let servers: Vec<InventoryServer> = servers.collect::<Result<_, _>>()?;
         for server in &servers {
@@ -153,9 +160,10 @@ pub fn bounded(drives: u32) -> Result<u32, Fault> {
 }
 
 impl FileServer {
-    fn known(self) -> Result<InventoryServer, Fault> {
+    fn known(self, usual_port: u16) -> Result<InventoryServer, Fault> {
         let show = |ip: &str| crate::address::address(ip).map(|ip| crate::address::before_port(&ip));
-        if self.port == 0 || self.replication_port == Some(0) {
+        let port = self.port.unwrap_or(usual_port);
+        if port == 0 || self.replication_port == Some(0) {
             return Err(Fault::caller(format!(
                 "server {}: port 0 cannot be connected to",
                 self.ip
@@ -167,13 +175,10 @@ impl FileServer {
                 "server {ip}: device '{name}': choose letters, digits, and - _ . : + @"
             )));
         }
-        let mut address = format!("{}:{}", show(&self.ip)?, self.port);
+        let mut address = format!("{}:{}", show(&self.ip)?, port);
         if let Some(ip) = &self.replication_ip {
-            address.push_str(&format!(
-                "R{}:{}",
-                show(ip)?,
-                self.replication_port.unwrap_or(self.port)
-            ));
+            let port = self.replication_port.unwrap_or(port);
+            address.push_str(&format!("R{}:{port}", show(ip)?));
         }
         let devices = match self.devices.is_empty() {
             false => self.devices,
@@ -201,11 +206,26 @@ mod tests {
         let inventory = Inventory::read(
             "final_drives = 200\n[[server]]\nzone = 2\nip = \"10.0.2.1\"\ndrives = 3\ndrive_size = \"16TB\"\n\
              [[server]]\nregion = 2\nzone = 1\nip = \"::1\"\nport = 7\nreplication_ip = \"::2\"\ndevices = [\"sdb\"]\n",
+            6201,
         )
         .unwrap();
         assert_eq!((inventory.drives(), inventory.final_drives), (4, Some(200)));
         assert_eq!(inventory.servers[0].devices, ["d1", "d2", "d3"]);
+        assert_eq!(inventory.servers[0].address, "10.0.2.1:6201");
         assert_eq!(inventory.servers[1].address, "[::1]:7R[::2]:7");
+    }
+
+    #[test]
+    fn a_builder_of_each_kind_has_its_port() {
+        for (builder, port) in [
+            ("account.builder", 6202),
+            ("/etc/swift/container.builder", 6201),
+            ("object.builder", 6200),
+            ("object-1.builder", 6200),
+            ("o.builder", 6200),
+        ] {
+            assert_eq!(usual_port(Path::new(builder)), port, "{builder}");
+        }
     }
 
     #[test]
@@ -225,14 +245,14 @@ mod tests {
             "[[server]]\nzone = 1\nip = \"1.2.3.4\"\ndrives = 1\nport = 0",
             "[[server]]\nzone = 1\nip = \"1.2.3.4\"\ndrives = 1\ndrive_size = \"0TB\"",
         ] {
-            assert!(Inventory::read(wrong).is_err(), "{wrong}");
+            assert!(Inventory::read(wrong, 6200).is_err(), "{wrong}");
         }
     }
 
     proptest! {
         #[test]
         fn nothing_panics(text in ".*") {
-            let _ = Inventory::read(&text);
+            let _ = Inventory::read(&text, 6200);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! The advice is that of OpenStack's guide: a hundred partitions for each drive the cluster will ever have, rounded
 //! up to a power of two; three replicas; five zones or more.
 
-use super::inventory::{Inventory, InventoryServer, bounded, drive_size};
+use super::inventory::{Inventory, InventoryServer, bounded, drive_size, usual_port};
 use super::planned_cluster::PlannedCluster;
 use super::{plan_commands::commands, plan_picture, size};
 use crate::command::{CommandResult, Desk};
@@ -194,7 +194,7 @@ fn read_inventory(desk: &Desk<'_, '_>, path: &str) -> Result<Inventory, Stop> {
         .read_other(Path::new(path), LARGEST_FILE)
         .map_err(|error| refuse(Fault::caller(error.to_string())))?;
     let text = String::from_utf8(bytes).map_err(|_| refuse(Fault::caller("is no text")))?;
-    Ok(Inventory::read(&text).map_err(refuse)?)
+    Ok(Inventory::read(&text, usual_port(&desk.shelf.files().builder)).map_err(refuse)?)
 }
 
 fn propose(desk: &Desk<'_, '_>, cluster: &PlannedCluster, builder: Option<&RingBuilder>) -> Result<Proposal, Stop> {

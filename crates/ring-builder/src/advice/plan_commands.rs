@@ -1,6 +1,6 @@
 //! The commands that make the ring of a plan.
 
-use super::inventory::InventoryServer;
+use super::inventory::{InventoryServer, usual_port};
 use super::planned_cluster::{PlannedCluster, USUAL_SIZE};
 use crate::command::Desk;
 
@@ -41,8 +41,9 @@ pub(super) fn commands(desk: &Desk<'_, '_>, cluster: &PlannedCluster, part_power
     }
     if cluster.inventory.servers.is_empty() {
         let weight = cluster.drive_size.unwrap_or(USUAL_SIZE) / GB;
+        let port = usual_port(&desk.shelf.files().builder);
         commands.push(format!(
-            "{program} {file} add r1z<zone>-<ip>:6200/<device> {weight}   # for each drive"
+            "{program} {file} add r1z<zone>-<ip>:{port}/<device> {weight}   # for each drive"
         ));
     }
     commands.push(format!("{program} {file} rebalance"));

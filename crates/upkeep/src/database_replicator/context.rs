@@ -1,6 +1,7 @@
 //! What all work on a database uses.
 
 use super::DatabaseReplicatorOptions;
+use crate::peer_failures::PeerFailures;
 use crate::ring_client::RingClient;
 use crate::rsync::DatabaseRsync;
 use listing_engine::{Broker, Kind, ReplicationInfo};
@@ -17,6 +18,7 @@ pub(super) struct Context {
     pub(super) ring_client: RingClient,
     pub(super) options: DatabaseReplicatorOptions,
     pub(super) rsync: DatabaseRsync,
+    pub(super) peer_failures: PeerFailures,
 }
 
 /// A database that was found, and what it said of itself.

@@ -23,6 +23,7 @@ mod replica_client;
 use crate::database_stamp::KnownDatabases;
 use crate::local_server::is_primary;
 use crate::open_device::OpenDevice;
+use crate::peer_failures::PeerFailures;
 use crate::ring_client::RingClient;
 use crate::rsync::DatabaseRsync;
 use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
@@ -99,6 +100,7 @@ impl DatabaseReplicator {
             ring_client,
             rsync: DatabaseRsync::new(disks.world().clone(), options.rsync.clone(), options.concurrency),
             options,
+            peer_failures: PeerFailures::new(name),
         };
         Self {
             context: Arc::new(context),
@@ -221,6 +223,9 @@ impl WalkJob for DatabaseReplicator {
     }
 
     async fn stepped(&mut self, _: Duration, is_last: bool) {
+        if is_last {
+            self.context.peer_failures.report();
+        }
         if is_last && !self.met {
             let LocalServer { addresses, port } = &self.server;
             tracing::error!(

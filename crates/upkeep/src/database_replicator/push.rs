@@ -19,7 +19,7 @@ use listing_engine::{Broker, Direction, ShardRange, Snapshot, SyncPoint};
 use placement::Device;
 use serde_json::{Value, json};
 use std::time::Duration;
-use vocabulary::{Fault, Partition};
+use vocabulary::{Fault, FaultKind, Partition};
 
 /// Rows per second that the other side merges at least.
 const MERGED_PER_SECOND: u64 = 2_000;
@@ -61,7 +61,12 @@ impl Push<'_> {
         let pushed = match replica.ask(self.found.info.summary.to_sync()).await {
             Ok(response) if response.status == StatusCode::INSUFFICIENT_STORAGE => {
                 self.figures.lacks(node);
-                tracing::warn!("{}: the device of {} is out of service", context.name, replica.place());
+                let file = self.found.broker.location().db_file();
+                context.peer_failures.note(
+                    node,
+                    file.display(),
+                    format_args!("device {} is out of service", node.device),
+                );
                 return Pushed::NoDevice;
             }
             Ok(response) if response.status == StatusCode::NOT_FOUND => {
@@ -76,12 +81,15 @@ impl Push<'_> {
         let Err(fault) = pushed else { return Pushed::Done };
         self.figures.lacks(node);
         let file = self.found.broker.location().db_file();
-        tracing::warn!(
-            "{}: {} is not level with {}: {fault}",
-            context.name,
-            replica.place(),
-            file.display()
-        );
+        match fault.kind {
+            FaultKind::Peer => context.peer_failures.note(node, file.display(), fault),
+            _ => tracing::warn!(
+                "{}: {} is not level with {}: {fault}",
+                context.name,
+                replica.place(),
+                file.display()
+            ),
+        }
         Pushed::Failed
     }
 

@@ -15,7 +15,7 @@ use object_engine::{Hashes, Rehash, SeenVersions, Suffix, SuffixHashes, Versions
 use placement::Device;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vocabulary::Fault;
+use vocabulary::{Fault, FaultKind};
 
 /// Longer than the hashes of all suffixes there are.
 const LONGEST_ANSWER: u64 = 1 << 20;
@@ -202,7 +202,10 @@ impl Shared {
         match node {
             Some(node) => {
                 self.tally.failed(node);
-                tracing::warn!("{NAME}: {here} to {}: {fault}", place(node));
+                match fault.kind {
+                    FaultKind::Peer => self.peer_failures.note(node, here, fault),
+                    _ => tracing::warn!("{NAME}: {here} to {}: {fault}", place(node)),
+                }
             }
             None => {
                 self.tally.failed(&task.own);

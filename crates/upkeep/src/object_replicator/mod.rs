@@ -35,6 +35,7 @@ pub use rsync::ObjectRsyncOptions;
 
 use crate::frame::PassProgress;
 use crate::local_server::LocalServer;
+use crate::peer_failures::PeerFailures;
 use crate::recon::ReconFile;
 use crate::{Disks, UpkeepJob, UpkeepStep};
 use arc_swap::ArcSwap;
@@ -139,6 +140,7 @@ struct Shared {
     options: ObjectReplicatorOptions,
     rsync: Option<ObjectRsync>,
     tally: Tally,
+    peer_failures: PeerFailures,
     /// Whether in this pass a handoff could not be brought home.
     handoffs_left: AtomicBool,
 }
@@ -178,6 +180,7 @@ impl ObjectReplicator {
                 options,
                 rsync,
                 tally: Tally::default(),
+                peer_failures: PeerFailures::new(NAME),
                 handoffs_left: AtomicBool::default(),
             }),
             selected,
@@ -255,6 +258,7 @@ impl UpkeepJob for ObjectReplicator {
         }
         let now = tasks.take(concurrency.saturating_mul(TURNS));
         if now.is_empty() {
+            self.shared.peer_failures.report();
             return UpkeepStep::PassOver;
         }
         self.pass = Some(tasks);
@@ -278,6 +282,10 @@ impl UpkeepJob for ObjectReplicator {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.tally.statsd = statsd;
         }
+    }
+
+    fn is_whole(&self) -> bool {
+        !self.selected
     }
 
     fn figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {

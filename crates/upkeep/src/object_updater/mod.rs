@@ -16,6 +16,7 @@ mod device;
 mod oldest;
 mod request;
 
+use crate::peer_failures::PeerFailures;
 use crate::ring_client::{NodeResponse, RingClient, context_of};
 use crate::{Disks, PassProgress, ReconFile, UpkeepJob, UpkeepStep};
 use batch::{RowBatch, group};
@@ -47,6 +48,7 @@ pub struct ObjectUpdater {
     concurrency: usize,
     at_once: usize,
     oldest: Mutex<OldestPending>,
+    peer_failures: PeerFailures,
     statsd: Statsd,
     /// `None` between passes.
     pass: Option<Pass>,
@@ -86,6 +88,7 @@ impl ObjectUpdater {
             concurrency: concurrency.max(1),
             at_once: at_once.max(1),
             oldest: Mutex::default(),
+            peer_failures: PeerFailures::new(NAME),
             statsd: Statsd::default(),
             pass: None,
         }
@@ -187,7 +190,10 @@ impl ObjectUpdater {
         for response in responses.iter().filter(|response| !response.is_success()) {
             let (count, container) = (batch.records.len(), batch.container.path());
             let (place, why) = (&response.place, response.why());
-            tracing::info!("{NAME}: {place} did not take {count} rows of {container}: {why}");
+            match response.status() {
+                Some(_) => tracing::info!("{NAME}: {place} did not take {count} rows of {container}: {why}"),
+                None => self.peer_failures.note_at(place.clone(), container, why),
+            }
         }
         if !responses.is_empty() && took.len() == responses.len() {
             return RecordsOutcome::Sent(batch.records);
@@ -284,7 +290,10 @@ impl ObjectUpdater {
                     complete = false;
                     let (place, why, path) = (&response.place, response.why(), record.path());
                     let path = path.display();
-                    tracing::info!("{NAME}: {place} did not take {path}: {why}; kept (txn: {trans_id})");
+                    match response.status() {
+                        Some(_) => tracing::info!("{NAME}: {place} did not take {path}: {why}; kept (txn: {trans_id})"),
+                        None => self.peer_failures.note_at(place.clone(), path.to_string(), why),
+                    }
                 }
             }
         }
@@ -309,6 +318,7 @@ impl UpkeepJob for ObjectUpdater {
         };
         if pass.batch.is_empty() && pass.queues.is_empty() {
             let took = self.disks.world().clock.elapsed().saturating_sub(pass.began);
+            self.peer_failures.report();
             (0..pass.swept).for_each(|_| self.statsd.timing(format_args!("timing"), took));
             return UpkeepStep::PassOver;
         }
