@@ -31,7 +31,7 @@ const LIMIT: u64 = 16 << 20;
 /// How often the file may be replaced between opening it and having its lock.
 const REPLACED: usize = 100;
 
-/// The name in the files below which every daemon of ours that has figures says when its last pass ended; OpenStack's say it of some.
+/// Below this name a daemon of ours with figures says when its last pass ended; OpenStack's say it of some daemons.
 pub const PASSES: &str = "martlet_passes";
 
 /// A file of figures.
