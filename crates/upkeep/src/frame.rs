@@ -59,11 +59,6 @@ pub trait UpkeepJob: Send + Sync {
     /// From now on `statsd` is sent, too, what OpenStack's daemon of that name would send it.
     fn set_statsd(&mut self, _statsd: Statsd) {}
 
-    /// Whether a pass goes over all that the daemon is responsible for, not over a selection.
-    fn is_whole(&self) -> bool {
-        true
-    }
-
     /// The recon figures of a pass (see [`ReconWriter::note`]), if there are any.
     fn figures(&self, _pass: &PassProgress) -> Option<(ReconFile, Value)> {
         None
@@ -289,10 +284,9 @@ impl Daemon {
             _ => tracing::info!("{name}: {done} done, {failed} left for later, in {took:.1?}"),
         }
         let Some(recon) = &self.recon else { return };
+        // Daemons without figures make no file: OpenStack's leave none either.
         if let Some((cache, figures)) = self.job.figures(&progress) {
             recon.note(cache, figures).await;
-        }
-        if let Some(cache) = ReconFile::of_daemon(name).filter(|_| self.job.is_whole()) {
             let ended = self.world.clock.now().as_f64();
             let pass = json!({ "last": ended, "seconds": progress.seconds() });
             recon.note(cache, json!({ PASSES: { name: pass } })).await;

@@ -31,7 +31,7 @@ const LIMIT: u64 = 16 << 20;
 /// How often the file may be replaced between opening it and having its lock.
 const REPLACED: usize = 100;
 
-/// The name in the files below which every daemon of ours says when its last pass ended; OpenStack's say it of some.
+/// Below this name a daemon of ours with figures says when its last pass ended; OpenStack's say it of some daemons.
 pub const PASSES: &str = "martlet_passes";
 
 /// A file of figures.
@@ -53,16 +53,6 @@ impl ReconFile {
         match kind {
             Kind::Account => Self::Account,
             Kind::Container => Self::Container,
-        }
-    }
-
-    /// The figures of a daemon's server, by the daemon's name.
-    pub(crate) fn of_daemon(name: &str) -> Option<Self> {
-        match name.split('-').next() {
-            Some("account") => Some(Self::Account),
-            Some("container") => Some(Self::Container),
-            Some("object") => Some(Self::Object),
-            _ => None,
         }
     }
 

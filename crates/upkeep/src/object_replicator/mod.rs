@@ -284,10 +284,6 @@ impl UpkeepJob for ObjectReplicator {
         }
     }
 
-    fn is_whole(&self) -> bool {
-        !self.selected
-    }
-
     fn figures(&self, pass: &PassProgress) -> Option<(ReconFile, Value)> {
         // A pass over a selection says nothing about the server.
         let now = self.shared.world.clock.now().as_f64();
