@@ -106,7 +106,7 @@ def forms():
 def odd_puts():
     good = manifest(at("odd-puts", "a"))
     etag = hashlib.md5(HASH_A.encode()).hexdigest()
-    return Story("odd puts", AEB + [
+    asks = [
         Ask("PUT", f"{{c}}/m?{PUT}", {"Etag": ""}, good), Ask("PUT", f"{{c}}/m?{PUT}", {"Etag": f'"{etag}"'}, good),
         Ask("PUT", f"{{c}}/m?{PUT}", {"Etag": etag}, good),
         Ask("PUT", "{c}/m", {"X-Static-Large-Object": "true"}, b"x"),
@@ -126,7 +126,9 @@ def odd_puts():
         Ask("PUT", f"{{c}}/m?{PUT}", {"Transfer-Encoding": "chunked"}, b"%x\r\n%s\r\n0\r\n\r\n" % (len(good), good)),
         Ask("PUT", f"{{c}}/m?{PUT}&heartbeat=on", {}, good), Ask("PUT", f"{{c}}/m?{PUT}&heartbeat=on", {"If-None-Match": "*"}, good),
         Ask("POST", f"{{c}}/m?{PUT}", {"X-Object-Meta-New": "1"}, good), Ask("HEAD", "{c}/m"),
-        Ask("GET", "{c}?format=json"), Ask("GET", "{c}?format=xml"), Ask("GET", "{c}")])
+        Ask("GET", "{c}?format=json"), Ask("GET", "{c}?format=xml"), Ask("GET", "{c}")]
+    plain = [Ask("GET", f"{{c}}?format={form}&prefix=x") for form in ("json", "xml")]
+    return Story("odd puts", AEB + [undated(ask) for ask in asks] + plain)
 
 
 def reads():
@@ -153,8 +155,9 @@ def reads():
 
 
 def undated(ask):
-    """Manifests name the second in which a segment was stored; that second need not be the same here and there."""
-    wants_manifest = GET in ask.target or ask.target.endswith("format=json")
+    """Manifests name the second in which a segment was stored, and listings the manifest's hash; that second need not be
+    the same here and there."""
+    wants_manifest = ask.method == "GET" and (GET in ask.target or ask.target.endswith(("format=json", "format=xml")))
     if wants_manifest:
         ask.level, ask.without = "headers", DATED
     else:

@@ -124,7 +124,7 @@ def test_refusals(ground):
         assert "no token for auth_user and auth_key" in err[0] and "wrong" not in err[0], err
         ground.configure(auth_url="http://127.0.0.1:1/auth/v1.0", retries=0)
         status, _, err = ground.ask("martlet", tool)
-        assert status == 1 and "no connection" in err[0], err
+        assert status == 1 and "cannot connect" in err[0], err
         ground.configure()
 
 
