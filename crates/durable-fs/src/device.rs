@@ -138,22 +138,22 @@ impl StorageDevice {
     }
 
     /// Removes temporary files in `temporaries` whose writers are gone; how many. Files of other programs, whose locks
-    /// are unknown, go as well when they have not been written to since `strangers_before`, in seconds since 1970.
-    pub fn sweep(&self, temporaries: &Path, strangers_before: Option<u64>) -> Result<usize, FsError> {
+    /// are unknown, go as well when they have not been written to since `foreign_files_before`, in seconds since 1970.
+    pub fn sweep(&self, temporaries: &Path, foreign_files_before: Option<u64>) -> Result<usize, FsError> {
         let directory = match self.files.open_directory(temporaries) {
             Err(error) if is_absent(&error) => return Ok(0),
             other => other.map_err(FsError::io("list", temporaries))?,
         };
-        let (mut ours, mut strangers) = (vec![], vec![]);
+        let (mut ours, mut foreign_files) = (vec![], vec![]);
         directory
             .list(&mut |name| match name.to_string_lossy().starts_with(TEMPORARY_PREFIX) {
                 true => ours.push(temporaries.join(name)),
-                false => strangers.push(temporaries.join(name)),
+                false => foreign_files.push(temporaries.join(name)),
             })
             .map_err(FsError::io("list", temporaries))?;
         ours.retain(|path| self.is_abandoned(path));
-        strangers.retain(|path| strangers_before.is_some_and(|before| self.is_older(path, before)));
-        let left = ours.iter().chain(&strangers);
+        foreign_files.retain(|path| foreign_files_before.is_some_and(|before| self.is_older(path, before)));
+        let left = ours.iter().chain(&foreign_files);
         Ok(left.filter(|path| self.files.remove_file(path).is_ok()).count())
     }
 

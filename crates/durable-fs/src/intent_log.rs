@@ -40,7 +40,7 @@ const HEAD: usize = 12;
 /// More than can be under way at a time on one device.
 const MOST_UNITS: usize = 16 * 1024;
 /// Files that vanish while they are made: so often in a row only when something is wrong.
-const MADE_IN_VAIN: usize = 16;
+const MAX_DIRECTORY_RETRIES: usize = 16;
 /// A file is given up for a new one after being looked at so often: its file system may be mounted here no more.
 const MOST_LOOKS: u32 = 200;
 
@@ -149,7 +149,7 @@ impl IntentLog {
     }
 
     fn new_log(&self) -> io::Result<LogFile> {
-        for _ in 0..MADE_IN_VAIN {
+        for _ in 0..MAX_DIRECTORY_RETRIES {
             let name = format!("{PREFIX}{:016x}{ENDING}", self.device.random().next_u64());
             let path = self.directory.join(name);
             let file = match self.device.files().open(&path, Purpose::Create) {

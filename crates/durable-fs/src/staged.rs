@@ -293,7 +293,7 @@ impl Drop for Staged {
 impl Staged {
     fn link(&self, target: &Path) -> Result<(), FsError> {
         let mut linked = self.file.link(target);
-        for _ in 0..MADE_IN_VAIN {
+        for _ in 0..MAX_DIRECTORY_RETRIES {
             match &linked {
                 // The directory was cleared away meanwhile (tombstone reclaimed, quarantine).
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -331,12 +331,12 @@ impl Staged {
 
 /// Directories made for a write may be taken away again by another write that was given up; so often
 /// in a row only when something is wrong.
-const MADE_IN_VAIN: usize = 16;
+const MAX_DIRECTORY_RETRIES: usize = 16;
 
 fn open_unnamed(device: &Arc<StorageDevice>, directory: &Path) -> Result<Box<dyn File>, FsError> {
     let open = || device.files().open_unnamed(directory);
     let mut opened = open();
-    for _ in 0..MADE_IN_VAIN {
+    for _ in 0..MAX_DIRECTORY_RETRIES {
         match &opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => device.make_directories(directory)?,
             _ => break,
@@ -348,7 +348,7 @@ fn open_unnamed(device: &Arc<StorageDevice>, directory: &Path) -> Result<Box<dyn
 
 fn open_named(device: &Arc<StorageDevice>, temporaries: &Path) -> Result<(Box<dyn File>, TemporaryName), FsError> {
     device.make_directories(temporaries)?;
-    for _ in 0..MADE_IN_VAIN {
+    for _ in 0..MAX_DIRECTORY_RETRIES {
         let path = device.temporary_path(temporaries);
         let file = device
             .files()

@@ -1,4 +1,4 @@
-//! The gateway (Swift's proxy server): accept → recognise → authorise → features → verb → fan out → reply.
+//! The gateway (Swift's proxy server): accept → recognise → features → verb (authorise → fan out) → reply.
 //!
 //! Comes in: clients' HTTP requests. Goes out: answers made of storage servers' replies.
 //! Always holds: bodies stream in bounded buffers and are never spooled; a write is acknowledged

@@ -36,7 +36,7 @@ pub(crate) fn head_of(found: &Result<ReadSource, Response>) -> (u16, HeaderMap) 
 }
 
 /// What the nodes asked so far have said.
-struct Ballot {
+struct ReadReplies {
     statuses: Vec<u16>,
     refusals: Vec<Response>,
     /// Databases tell when the replica was made, which says nothing of the others'.
@@ -56,9 +56,9 @@ pub(crate) async fn find(
     question: &Question,
     newest: bool,
 ) -> Result<ReadSource, Response> {
-    let quorum_of = candidates.route().replicas();
-    let quorum = quorum::size(quorum_of);
-    let mut ballot = Ballot {
+    let replicas = candidates.route().replicas();
+    let quorum = quorum::size(replicas);
+    let mut read_replies = ReadReplies {
         statuses: Vec::new(),
         refusals: Vec::new(),
         tells_deletions: candidates.route().is_of_object(),
@@ -67,12 +67,12 @@ pub(crate) async fn find(
         has_stale: false,
     };
     let mut best: Option<ReadSource> = None;
-    let mut primaries_left = quorum_of;
+    let mut primaries_left = replicas;
     let mut asking = Asking::new(shared, candidates, question);
     while let Some((candidate, response)) = asking.next().await {
         let Some(response) = response else { continue };
         primaries_left -= usize::from(candidate.is_primary);
-        match ballot.count(&candidate, response) {
+        match read_replies.count(&candidate, response) {
             Some(response) if !newest => {
                 return Ok(ReadSource {
                     node: candidate.node,
@@ -94,8 +94,8 @@ pub(crate) async fn find(
         }
     }
     match best {
-        Some(source) if written_at(&source.response) >= ballot.deleted_at => Ok(source),
-        stale => Err(ballot
+        Some(source) if written_at(&source.response) >= read_replies.deleted_at => Ok(source),
+        stale => Err(read_replies
             .knowing(stale.is_some())
             .verdict(&question.message.method(), quorum)),
     }
@@ -162,7 +162,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-impl Ballot {
+impl ReadReplies {
     /// Hands back an answer that serves the client; remembers what the others say.
     fn count(&mut self, candidate: &Candidate, response: Response) -> Option<Response> {
         let status = response.status().as_u16();

@@ -14,7 +14,7 @@ use std::io;
 use vocabulary::Partition;
 
 /// So often in a row is a directory taken away only when something is wrong.
-const MADE_IN_VAIN: usize = 16;
+const MAX_DIRECTORY_RETRIES: usize = 16;
 
 impl Broker {
     /// Removes the database, if it is still as `seen`; tells whether it was removed. Directories that are
@@ -91,7 +91,7 @@ impl Location {
             _ => false,
         };
         let mut locked = made();
-        for _ in 0..MADE_IN_VAIN {
+        for _ in 0..MAX_DIRECTORY_RETRIES {
             if !locked.as_ref().is_err_and(has_gone) {
                 break;
             }

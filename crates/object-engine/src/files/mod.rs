@@ -170,12 +170,12 @@ impl EngineState {
         }
     }
 
-    /// Removes what crashed writers left, and what strangers left before `strangers_before`.
-    fn sweep(&self, strangers_before: Option<u64>) {
+    /// Removes what crashed writers left, and foreign files last written before `foreign_files_before`.
+    fn sweep(&self, foreign_files_before: Option<u64>) {
         let swept = layout::temporary_directories(&self.device).and_then(|places| {
             let swept: Vec<_> = places
                 .iter()
-                .map(|place| self.device.sweep(place, strangers_before))
+                .map(|place| self.device.sweep(place, foreign_files_before))
                 .collect();
             swept.into_iter().sum::<Result<usize, FsError>>()
         });

@@ -9,7 +9,7 @@
 //! container is written to only after the client's own request has been authorised; what existed before
 //! versioning was enabled becomes a version when it is overwritten or deleted.
 //! Deliberately absent: following links (`symlink`), the older modes (`versioned_writes`).
-//! Formats: what OpenStack Swift 2.38.3 wrote for the same requests (`tests/api/test_object_versioning.py`).
+//! Formats: what OpenStack Swift 2.38.3 wrote for the same requests (`tests/interop/test_object_versioning.py`).
 
 mod account;
 mod container;
