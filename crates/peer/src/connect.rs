@@ -18,6 +18,9 @@ use world::{Stream, World};
 /// Headers of an answer. Metadata adds up: a container may carry far more than one request can set.
 const MAX_HEADERS: usize = 1024;
 
+/// For the handshake between nodes: as long as a server's response is waited for by default (`node_timeout`).
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// How long to wait for a node.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
@@ -94,6 +97,10 @@ impl Connector {
     ) -> Result<HttpConnection, PeerError> {
         let stream = self.world.timeout(patience, self.stream(host, port, over_tls)).await;
         let stream = stream.map_err(|_| PeerError::ConnectTimeout)??;
+        let stream = match &self.cluster {
+            Some(cluster) if !over_tls => self.secure(cluster, stream, host, port, patience).await?,
+            _ => stream,
+        };
         let (stream, begins, names) = InterimStream::of_client(stream, self.mark.clone());
         let (requests, connection) = http1::Builder::new()
             .max_headers(MAX_HEADERS)
@@ -113,13 +120,7 @@ impl Connector {
         let connecting = self.world.network.connect(host.to_owned(), port);
         let stream = connecting.await.map_err(no_connection)?;
         if !over_tls {
-            return match &self.cluster {
-                Some(cluster) => {
-                    let secured = cluster.secure(stream, host, port).await;
-                    secured.map_err(|error| PeerError::Connect(format!("TLS with {host}:{port}: {error}")))
-                }
-                None => Ok(stream),
-            };
+            return Ok(stream);
         }
         let tls = self
             .tls
@@ -127,6 +128,21 @@ impl Connector {
             .ok_or_else(|| no_connection("TLS is not configured"))?;
         let name = ServerName::try_from(host.to_owned()).map_err(no_connection)?;
         Ok(Box::new(tls.connect(name, stream).await.map_err(no_connection)?))
+    }
+
+    /// The cluster's handshake. It has more time than a connection, which the kernel takes while a server is busy.
+    async fn secure(
+        &self,
+        cluster: &ClusterClient,
+        stream: Box<dyn Stream>,
+        host: &str,
+        port: u16,
+        patience: Duration,
+    ) -> Result<Box<dyn Stream>, PeerError> {
+        let patience = patience.max(HANDSHAKE_TIMEOUT);
+        let secured = self.world.timeout(patience, cluster.secure(stream, host, port)).await;
+        let secured = secured.map_err(|_| PeerError::ConnectTimeout)?;
+        secured.map_err(|error| PeerError::Connect(format!("TLS with {host}:{port}: {error}")))
     }
 }
 

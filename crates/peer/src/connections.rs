@@ -304,8 +304,11 @@ impl Admitted {
         &self.connections
     }
 
-    /// Says where it comes from; whether that address may have one more.
+    /// Says where it comes from; whether that address may have one more. Once it is counted, it stays so.
     pub(crate) fn comes_from(&mut self, address: IpAddr) -> bool {
+        if self.address.is_some() {
+            return true;
+        }
         let limits = &self.connections.limits;
         let most = limits.per_address;
         if most == 0 || limits.spared.has(address) {

@@ -259,8 +259,13 @@ struct Connection {
 
 impl Connection {
     /// Whatever has to come first, then requests.
-    async fn receive(self, stream: Box<dyn Stream>, from: SocketAddr, mut shutdown: watch::Receiver<bool>) {
-        if self.options.arrival.is_plain() {
+    async fn receive(mut self, stream: Box<dyn Stream>, from: SocketAddr, mut shutdown: watch::Receiver<bool>) {
+        // A handshake counts for its address, too. Over TLS there is no page to turn it away with yet.
+        let arrival = &self.options.arrival;
+        if !arrival.is_plain() && !arrival.require_proxy_protocol && !self.admitted.comes_from(from.ip()) {
+            return;
+        }
+        if arrival.is_plain() {
             let arrived = Arrived {
                 stream,
                 from,

@@ -70,6 +70,8 @@ pub struct ClusterTls {
 
 struct Credentials {
     certificate: CertificateDer<'static>,
+    /// The authorities between it and those of the cluster's file.
+    above: Vec<CertificateDer<'static>>,
     server: Arc<ServerConfig>,
     client: ClientConfig,
     clients: Arc<dyn ClientCertVerifier>,
@@ -77,6 +79,9 @@ struct Credentials {
     /// Each with its own sessions: servers of one node have one address.
     nodes: Mutex<HashMap<String, TlsConnector>>,
 }
+
+/// Nodes whose sessions are kept. Requests name nodes, so that there is no other bound.
+const MAX_NODES: usize = 4096;
 
 /// How servers take connections of the cluster.
 #[derive(Clone, Debug)]
@@ -152,7 +157,7 @@ impl ClusterTls {
         let later = UnixTime::since_unix_epoch(now.saturating_add(time));
         let verified = credentials
             .clients
-            .verify_client_cert(&credentials.certificate, &[], later);
+            .verify_client_cert(&credentials.certificate, &credentials.above, later);
         verified.is_err()
     }
 
@@ -234,7 +239,7 @@ impl Credentials {
         if ClusterRoles::of_certificate(certificate).is_empty() {
             return Err(TlsError::NoRole);
         }
-        let certificate = certificate.clone();
+        let (certificate, above) = (certificate.clone(), above.to_vec());
         let time = Arc::new(WorldTime(clock.clone()));
         let key_of_client = key.clone_key();
         let server = server_config(&provider, &time, clients.clone(), shown.clone(), key)?;
@@ -247,6 +252,7 @@ impl Credentials {
         client.alpn_protocols = vec![PROTOCOL.to_vec()];
         Ok(Self {
             certificate,
+            above,
             server: Arc::new(server),
             client,
             clients,
@@ -257,7 +263,11 @@ impl Credentials {
 
     fn connector(&self, host: &str, port: u16) -> TlsConnector {
         let mut nodes = self.nodes.lock();
-        let node = nodes.entry(format!("{host}:{port}")).or_insert_with(|| {
+        let name = format!("{host}:{port}");
+        if nodes.len() >= MAX_NODES && !nodes.contains_key(&name) {
+            nodes.clear(); // costs each node one whole handshake
+        }
+        let node = nodes.entry(name).or_insert_with(|| {
             let mut own = self.client.clone();
             own.resumption = Resumption::in_memory_sessions(SESSIONS_PER_NODE);
             TlsConnector::from(Arc::new(own))
