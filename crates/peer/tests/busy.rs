@@ -4,7 +4,7 @@
 
 use http::StatusCode;
 use peer::http_server::{Shutdown, plain, serve};
-use peer::{Body, BodyError, HttpService, Response, ServerOptions, ServerRefusal};
+use peer::{Arrival, Body, BodyError, HttpService, Response, ServerOptions, ServerRefusal, Tls};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -332,6 +332,31 @@ async fn an_address_has_its_share() {
     drop(open);
     until(|| server.options.open.count() == 1).await;
     assert!(server.ask("/").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn a_handshake_counts_for_its_address() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let tls = Tls::new(made.cert.pem().as_bytes(), made.signing_key.serialize_pem().as_bytes()).unwrap();
+    let server = Server::start(ServerOptions {
+        arrival: Arrival {
+            tls: Some(tls),
+            ..Arrival::default()
+        },
+        max_connections_per_address: 1,
+        ..few()
+    });
+    let (mut one, mut other) = (server.connect().await, server.connect().await);
+    let closed = async {
+        let (mut byte, mut another) = ([0], [0]);
+        tokio::select! {
+            read = one.read(&mut byte) => read,
+            read = other.read(&mut another) => read,
+        }
+    };
+    // Far less than the time that a handshake has.
+    let read = tokio::time::timeout(Duration::from_secs(5), closed).await;
+    assert_eq!(read.expect("both connections stay open").unwrap(), 0);
 }
 
 #[tokio::test]
