@@ -8,6 +8,7 @@ from interop import test_database_replicators as databases
 from interop import test_object_replication as objects
 
 TIMES = ("replication_time", "replication_last", "object_replication_time", "object_replication_last")
+OWN = "martlet_passes"  # when each daemon of Martlet ended its last pass: nothing that OpenStack's programs look at
 
 
 def figures(replicas, device, cache="object"):
@@ -17,6 +18,7 @@ def figures(replicas, device, cache="object"):
     replicas.replicate(replicas.layout.devices.index(device))
     (file,) = replicas.layout.root.rglob(f"{cache}.recon")
     stats_page = json.loads(file.read_text())
+    stats_page.pop(OWN, None)
     for name in TIMES:
         assert isinstance(stats_page.pop(name, 0.0), float), name
     stats = stats_page["replication_stats"]
