@@ -138,7 +138,7 @@ def table(scores, sides, events):
         cells = [cell for score in by_side for cell in score.cells()]
         if len(sides) == 2:
             ratio = by_side[1].rate() / by_side[0].rate()
-            places = 2 if by_side[0].name == "before" else 1
+            places = 2 if sides[0].name == "before" else 1
             cells += [f"**{ratio:.{places}f}×**", f"{event.floor}×" if event.floor and places == 1 else "—"]
         lines.append("| " + " | ".join([event.name, *cells]) + " |")
     return "\n".join(lines)
