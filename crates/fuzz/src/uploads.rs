@@ -141,7 +141,7 @@ pub(crate) fn bulk_list(bytes: &[u8]) {
 pub(crate) fn slo_manifest(bytes: &[u8]) {
     match check_manifest(bytes, "/c/m", 5) {
         Ok(entries) => assert!(entries <= bytes.len()),
-        Err(text) => assert!(text.ends_with('\n') && text.len() <= 1_100 * (bytes.len() + 200)),
+        Err(fault) => assert!(fault.what.ends_with('\n') && fault.what.len() <= 1_100 * (bytes.len() + 200)),
     }
     let Ok(segments) = manifest::read(bytes) else { return };
     let _ = (manifest::length(&segments), manifest::etag(&segments));

@@ -3,7 +3,7 @@
 use crate::text::shown;
 use peer::ClusterRoles;
 use std::net::IpAddr;
-use vocabulary::Timestamp;
+use vocabulary::{Fault, Timestamp};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
@@ -25,17 +25,19 @@ pub(super) struct DescribedCertificate {
 
 impl DescribedCertificate {
     /// All of a file; why it cannot be read.
-    pub(super) fn read_all(pem: &[u8]) -> Result<Vec<Self>, String> {
+    pub(super) fn read_all(pem: &[u8]) -> Result<Vec<Self>, Fault> {
         let mut all = Vec::new();
         for found in Pem::iter_from_buffer(pem) {
-            let found = found.map_err(|error| format!("no PEM: {error}"))?;
+            let found = found.map_err(|error| Fault::data(format!("no PEM: {error}")))?;
             if found.label == "CERTIFICATE" {
-                let certificate = found.parse_x509().map_err(|error| format!("no certificate: {error}"))?;
+                let certificate = found
+                    .parse_x509()
+                    .map_err(|error| Fault::data(format!("no certificate: {error}")))?;
                 all.push(Self::of(&certificate, &found.contents));
             }
         }
         match all.is_empty() {
-            true => Err("there is no certificate in it".into()),
+            true => Err(Fault::data("there is no certificate in it")),
             false => Ok(all),
         }
     }

@@ -289,9 +289,9 @@ fn read(world: &World, path: &Path) -> Result<String, CaFailure> {
 /// The certificates in a file.
 pub(super) fn certificates(world: &World, path: &Path) -> Result<Vec<DescribedCertificate>, CaFailure> {
     let text = read(world, path)?;
-    DescribedCertificate::read_all(text.as_bytes()).map_err(|reason| CaFailure::Damaged {
+    DescribedCertificate::read_all(text.as_bytes()).map_err(|fault| CaFailure::Damaged {
         path: path.to_owned(),
-        reason,
+        reason: fault.what,
     })
 }
 

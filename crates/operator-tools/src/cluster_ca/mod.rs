@@ -138,8 +138,8 @@ pub struct ShowArguments {
     pub within: u32,
 }
 
-fn role(word: &str) -> Result<ClusterRole, String> {
-    word.parse().map_err(|error: peer::UnknownRole| error.to_string())
+fn role(word: &str) -> Result<ClusterRole, peer::UnknownRole> {
+    word.parse()
 }
 
 /// Does it.

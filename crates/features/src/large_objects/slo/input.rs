@@ -13,7 +13,7 @@ use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
-use vocabulary::RangeSet;
+use vocabulary::{Fault, RangeSet};
 
 /// One entry.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,11 +98,11 @@ pub(crate) fn read(json: &[u8], own_name: &str, most: usize) -> Result<Vec<Manif
 }
 
 /// How many entries the manifest has that a client sends for `/container/object`, or the refusal's text.
-pub fn check_manifest(json: &[u8], own_name: &str, most: usize) -> Result<usize, String> {
+pub fn check_manifest(json: &[u8], own_name: &str, most: usize) -> Result<usize, Fault> {
     match read(json, own_name, most) {
         Ok(entries) => Ok(entries.len()),
-        Err(ManifestRefusal::Whole(text)) => Err(text.to_owned()),
-        Err(ManifestRefusal::Lines(text)) => Err(text),
+        Err(ManifestRefusal::Whole(text)) => Err(Fault::caller(text)),
+        Err(ManifestRefusal::Lines(text)) => Err(Fault::caller(text)),
     }
 }
 
