@@ -177,3 +177,34 @@ fn builder_files_lead_to_the_rings_openstack_made_of_them() {
     assert!(created.to_ring().unwrap_err().to_string().contains("rebalance first"));
     assert_eq!(created.to_bytes(), golden("created.builder"));
 }
+
+/// Of such weights `serde_json` changes the last digit of one in thirteen, unless its `float_roundtrip` is on.
+#[test]
+fn weights_of_seventeen_digits_survive_both_formats() {
+    let weights = [
+        1_823.352_145_355_240_3,
+        924.213_251_281_359_5,
+        9_259.338_926_496_359,
+        9_395.774_263_991_487,
+        7_461.279_256_838_367_5,
+    ];
+    let mut builder = placement::RingBuilder::new(4, 3.0, 1).unwrap();
+    for (number, weight) in (0..).zip(weights) {
+        let device = placement::Device {
+            zone: number,
+            weight,
+            device: format!("sd{number}"),
+            ip: "10.0.0.1".into(),
+            port: 6200,
+            ..placement::Device::default()
+        };
+        builder.add(device).unwrap();
+    }
+    builder.rebalance(1, 0).unwrap();
+    let ring = builder.to_ring().unwrap();
+    for bytes in [ring.to_bytes_v1().unwrap(), ring.to_bytes_v2()] {
+        let read = RingData::from_bytes(&bytes).unwrap();
+        let found: Vec<f64> = read.devices().map(|device| device.weight).collect();
+        assert_eq!(found, weights);
+    }
+}
