@@ -29,7 +29,9 @@ pub use engine::{
     Commit, FoundObject, MetadataUpdate, ObjectEngine, ObjectReader, ObjectWriter, OpenOptions, Timestamps,
 };
 pub use error::EngineError;
-pub use files::{AuditListing, AuditPlace, Audited, Examined, FilesConfig, FilesEngine, Notice, ObjectAudit};
+pub use files::{
+    AuditListing, AuditPlace, Audited, Examined, FilesConfig, FilesEngine, ListedState, Notice, ObjectAudit, Presence,
+};
 pub use key::{ObjectKey, PartitionKey};
 pub use listing_intents::{IntendedChange, ListingIntents};
 pub use listing_update::{ListingUpdate, ListingUpdateRef};

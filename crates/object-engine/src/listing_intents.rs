@@ -8,8 +8,8 @@
 //! Always holds: a pending record is made only of an update whose file is there: of a change that never came about, or
 //! that a newer one has replaced, nothing is sent. An update that had been sent already may be sent again, which
 //! changes nothing. An orphaned log goes once all its pending records are durable.
-//! Deliberately absent: power. Intents are not synced; a loss of power may lose an update that was under way, as it
-//! does with OpenStack Swift's servers.
+//! Deliberately absent: power. Intents are not synced; after a boot the auditor makes pending records of what changed in
+//! the minute before the machine went down (`files/late_changes.rs`, and `upkeep`, `object_auditor/late_rows.rs`).
 //! Page: `docs/formats/object-files.md`. Tests: `tests/listing_intents.rs`.
 //!
 //! ```text
@@ -112,6 +112,15 @@ pub(crate) fn save(device: &Arc<StorageDevice>, layout: &Layout, update: &Listin
     device.write_file(&place, &name, &layout.temporaries(update.policy), &update.encode())
 }
 
+/// [`save`] unless there is such a record; whether it was written.
+pub(crate) fn save_new(device: &Arc<StorageDevice>, layout: &Layout, update: &ListingUpdate) -> Result<bool, FsError> {
+    let (place, name) = update.place(device.root());
+    if is_there(device, &place.join(name))? {
+        return Ok(false);
+    }
+    save(device, layout, update).map(|()| true)
+}
+
 /// A change as it was recorded.
 struct FoundChange {
     key: ObjectKey,
@@ -128,11 +137,7 @@ impl FoundChange {
         }
         let mut made = 0;
         for update in &self.updates {
-            let (place, name) = update.place(device.root());
-            if !is_there(device, &place.join(name))? {
-                save(device, layout, update)?;
-                made += 1;
-            }
+            made += usize::from(save_new(device, layout, update)?);
         }
         Ok(made)
     }

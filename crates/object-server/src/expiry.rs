@@ -1,8 +1,6 @@
 //! When an object expires, and the rows of the queue that the expirer works through.
 //!
-//! The queue is a hidden account; its containers are days, its objects `<when>-<account>/<container>/<object>`.
-//! A container's name is shifted by a number below 100 that depends on the object, so that all nodes
-//! agree on it and one day's expirations spread over many containers.
+//! How the queue's containers and objects are named: `vocabulary::expiry_queue`.
 //! Source: `doc/source/overview_expiring_objects.rst` and the requests OpenStack's server sends.
 
 use crate::options::ObjectServerOptions;
@@ -14,10 +12,8 @@ use peer::message::RowChange;
 use peer::message::header_names::{X_DELETE_AFTER, X_DELETE_AT};
 use std::sync::Arc;
 use storage_shell::{Refusal, header_value};
-use vocabulary::{EntityPath, PathHash, Timestamp};
+use vocabulary::{EntityPath, Timestamp, expiry_queue};
 
-/// Beyond this a queue row's name would no longer sort by time.
-const LATEST: i64 = 9_999_999_999;
 const EMPTY_ETAG: HeaderValue = HeaderValue::from_static("d41d8cd98f00b204e9800998ecf8427e");
 
 /// Reads and checks the `X-Delete-After` and `X-Delete-At` of a PUT, and leaves the second in the headers.
@@ -139,16 +135,14 @@ fn queue_row(
     change: &ExpiryChange<'_>,
     at: i64,
 ) -> ListingRow {
-    let at = at.clamp(0, LATEST);
-    let path = format!("{}/{}/{}", request.account(), request.container(), request.object());
     let account = &options.expiring_objects_account;
     let container = request.rows.queue_container.as_ref().and_then(text);
     let container = container.filter(|name| row_change == RowChange::Put && !name.is_empty() && !name.contains('/'));
     let container = match container {
         Some(name) => name.to_owned(),
-        None => queue_container(at, &request.key.hash, options.expiring_objects_container_divisor),
+        None => expiry_queue::container(at, &request.key.hash, options.expiring_objects_container_divisor),
     };
-    let object = format!("{at:010}-{path}");
+    let object = expiry_queue::task(at, &request.target.path);
     let hash = options.hash_prefix.object(account, &container, &object);
     let path = EntityPath::account(account)
         .with_container(container)
@@ -156,25 +150,10 @@ fn queue_row(
     ListingRow::of_queue(request, row_change, change.timestamp, (path, hash))
 }
 
-fn queue_container(at: i64, hash: &PathHash, divisor: u64) -> String {
-    let divisor = i64::try_from(divisor).unwrap_or(i64::MAX).max(1);
-    let shift = (u128::from_be_bytes(hash.0) % 100) as i64;
-    format!("{:010}", (at / divisor * divisor - shift).clamp(0, LATEST))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    /// Recorded from OpenStack's object server.
-    #[test]
-    fn the_queue_container_is_openstacks() {
-        let prefix = vocabulary::HashPrefix::new("before", "after").unwrap();
-        let hash = prefix.object("a", "c", "r1795175080");
-        assert_eq!(queue_container(1_795_175_085, &hash, 86_400), "1795132718");
-        assert_eq!(queue_container(LATEST, &hash, 86_400), "9999935918");
-    }
 
     #[test]
     fn an_object_expires_with_its_second() {
@@ -189,11 +168,6 @@ mod tests {
         #[test]
         fn any_number_is_read_or_refused(text in "\\PC*") {
             let _ = whole_number(text.as_bytes());
-        }
-
-        #[test]
-        fn containers_have_ten_digits(at in i64::MIN..i64::MAX, hash: [u8; 16], divisor in 0u64..100_000) {
-            prop_assert_eq!(queue_container(at.clamp(0, LATEST), &PathHash(hash), divisor).len(), 10);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use storage_shell::MinimumRate;
 use telemetry::Statsd;
-use vocabulary::{HashPrefix, Limits, Policies};
+use vocabulary::{HashPrefix, Limits, Policies, expiry_queue};
 
 /// The options of `[app:object-server]`, and what it needs of `swift.conf`.
 #[derive(Debug, Clone)]
@@ -104,8 +104,8 @@ impl ObjectServerOptions {
             min_transfer_rate: 100,
             max_upload_time: Duration::from_secs(86_400),
             allowed_headers: ALLOWED_HEADERS.map(String::from).to_vec(),
-            expiring_objects_account: ".expiring_objects".into(),
-            expiring_objects_container_divisor: 86_400,
+            expiring_objects_account: expiry_queue::ACCOUNT.into(),
+            expiring_objects_container_divisor: expiry_queue::DIVISOR,
             threads_per_disk: 4,
             queue_per_disk: 256,
             log_requests: true,

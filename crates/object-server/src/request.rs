@@ -182,18 +182,6 @@ impl ObjectRequest {
         Ok((request, head))
     }
 
-    pub(crate) fn account(&self) -> &str {
-        &self.target.path.account
-    }
-
-    pub(crate) fn container(&self) -> &str {
-        container(&self.target.path)
-    }
-
-    pub(crate) fn object(&self) -> &str {
-        object(&self.target.path)
-    }
-
     /// The value of one of the object's headers, when it is there and is text.
     pub(crate) fn text(&self, name: impl http::header::AsHeaderName) -> Option<&str> {
         text(self.headers.get(name)?)

@@ -70,7 +70,7 @@ pub use drive_watch::DriveWatch;
 pub use frame::{Daemon, DaemonStatus, PassProgress, UpkeepJob, UpkeepPace, UpkeepStep};
 pub use internal_client::{InternalClient, InternalRequest, ListedItem, UnexpectedStatus};
 pub use local_server::LocalServer;
-pub use object_auditor::{DarkData, DarkDataAction, ObjectAuditor, ObjectAuditorOptions, Scan};
+pub use object_auditor::{Boot, DarkData, DarkDataAction, ObjectAuditor, ObjectAuditorOptions, Scan};
 pub use object_expirer::{Delays, ExpirerOptions, ObjectExpirer, ObjectServers};
 pub use object_replicator::{
     ObjectReplicator, ObjectReplicatorOptions, ObjectRingClient, ObjectRsyncOptions, SyncMethod,

@@ -24,6 +24,7 @@
 
 pub mod calendar;
 pub mod conditional;
+pub mod expiry_queue;
 pub mod fault;
 pub mod hash_path;
 pub mod header_name;

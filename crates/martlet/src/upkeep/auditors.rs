@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use upkeep::{
-    Daemon, DarkData, DarkDataAction, DatabaseAuditor, Disks, ObjectAuditor, ObjectAuditorOptions, ReconWriter, Scan,
-    UpkeepPace,
+    Boot, Daemon, DarkData, DarkDataAction, DatabaseAuditor, Disks, ObjectAuditor, ObjectAuditorOptions, ReconWriter,
+    Scan, UpkeepPace,
 };
 use vocabulary::{HashPrefix, Policies};
 use world::{NiceThreads, World};
@@ -244,6 +244,7 @@ impl Ground<'_> {
             reclaim_age: settings.reclaim_age,
             log_time: settings.log_time,
             sizes: settings.object_size_stats.clone(),
+            boot: Boot::last(self.world),
         };
         let watched = conf.dark_data.as_ref().zip(self.context);
         let job = ObjectAuditor::new(

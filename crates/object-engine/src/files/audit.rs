@@ -41,7 +41,7 @@ const NOTES: [&str; 3] = ["auditor_status_", "relink.", "."];
 
 /// The objects of one device, for auditing.
 pub struct ObjectAudit {
-    state: Arc<EngineState>,
+    pub(super) state: Arc<EngineState>,
     secrets: HashPrefix,
     rsync_patience: Duration,
 }
@@ -375,19 +375,19 @@ impl ObjectAudit {
         let bad = |why: &str| ReadFailure::Bad(why.into());
         let name = metadata.get(NAME).ok_or_else(|| bad("its metadata give no name"))?;
         let name = std::str::from_utf8(name).map_err(|_| bad("the name in its metadata is not UTF-8"))?;
-        let path = name.strip_prefix('/').and_then(|path| EntityPath::split(path).ok());
-        let parts = path.as_ref().and_then(|path| {
-            let container = path.container.as_deref()?;
-            Some((path.account.as_str(), container, path.object.as_deref()?))
-        });
-        let belongs =
-            parts.is_some_and(|(account, container, object)| self.secrets.object(account, container, object) == hash);
-        match belongs {
-            true => Ok(name.to_owned()),
-            false => Err(ReadFailure::Bad(format!(
+        match self.path_of(name, hash) {
+            Some(_) => Ok(name.to_owned()),
+            None => Err(ReadFailure::Bad(format!(
                 "the hash of the name in its metadata, {name:?}, is not its directory's"
             ))),
         }
+    }
+
+    /// The path of an object of this name, if the hash is that of its path.
+    pub(super) fn path_of(&self, name: &str, hash: PathHash) -> Option<EntityPath> {
+        let path = name.strip_prefix('/').and_then(|path| EntityPath::split(path).ok())?;
+        let (container, object) = (path.container.as_deref()?, path.object.as_deref()?);
+        (self.secrets.object(&path.account, container, object) == hash).then_some(path)
     }
 
     fn is_expired(&self, metadata: &ObjectMetadata) -> Result<bool, ReadFailure> {

@@ -16,6 +16,7 @@ mod config;
 mod hash_directory;
 mod hashes_record;
 mod hot;
+mod late_changes;
 pub(crate) mod layout;
 mod quarantine;
 mod read;
@@ -29,6 +30,7 @@ pub mod xattrs;
 
 pub use audit::{AuditListing, AuditPlace, Audited, Examined, ObjectAudit};
 pub use config::{FilesConfig, Notice};
+pub use late_changes::{ListedState, Presence};
 
 use crate::engine::{Commit, FoundObject, MetadataUpdate, ObjectEngine, ObjectWriter, OpenOptions};
 use crate::error::EngineError;

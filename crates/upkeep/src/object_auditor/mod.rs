@@ -3,7 +3,8 @@
 //! Two scans: one reads every object of every device and compares it with its checksum, the other looks
 //! only at names, metadata and lengths, which finds what a crashed file system leaves empty in a fraction
 //! of the time. What cannot be trusted is quarantined by the engine; replication brings a good copy.
-//! The first also compares the suffix hashes that replication goes by with what lies there.
+//! The first also compares the suffix hashes that replication goes by with what lies there. After a boot whichever comes
+//! first keeps listing rows that may have been lost with the power (`late_rows.rs`).
 //! Always holds: a step reads at most [`object::PIECE`] bytes; a pass that was interrupted goes on with the
 //! partitions that were left; foreign things are named once and left alone.
 //! Deliberately absent: fragments of erasure-coded policies, other watchers than dark data.
@@ -11,15 +12,18 @@
 
 mod dark_data;
 mod figures;
+mod late_rows;
 mod object;
 mod position;
 
 pub use dark_data::{DarkData, DarkDataAction};
+pub use late_rows::Boot;
 
 use crate::logged_paths::LoggedPaths;
 use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::{Disks, ReconWriter};
 use figures::{AuditVerdict, ScanFigures};
+use late_rows::LateRows;
 use object::{ObjectItem, ObjectOutcome};
 use object_engine::{AuditListing, EngineError, FilesConfig, ObjectAudit, PartitionKey};
 use std::collections::VecDeque;
@@ -71,6 +75,8 @@ pub struct ObjectAuditorOptions {
     pub log_time: Duration,
     /// Objects are counted up to each of these sizes.
     pub sizes: Vec<u64>,
+    /// The machine's last boot, before which listing rows may have been lost; `None` for not looking for them.
+    pub boot: Option<Boot>,
 }
 
 impl Default for ObjectAuditorOptions {
@@ -84,6 +90,7 @@ impl Default for ObjectAuditorOptions {
             reclaim_age: Duration::from_secs(7 * 24 * 3600),
             log_time: Duration::from_secs(3600),
             sizes: vec![],
+            boot: None,
         }
     }
 }
@@ -112,6 +119,19 @@ struct Pass {
     left: VecDeque<Partition>,
     /// Directories with a position in them.
     positions: Vec<(AuditedDevice, PathBuf)>,
+    /// Rows that are looked for among the objects of the policy.
+    late_rows: Option<Arc<LateRows>>,
+    /// The directories where they were, this policy's last.
+    late: Vec<CheckedDirectory>,
+}
+
+/// A policy's directory in which late rows were looked for.
+struct CheckedDirectory {
+    device: AuditedDevice,
+    directory: PathBuf,
+    rows: Arc<LateRows>,
+    /// Something there could not be looked at.
+    is_incomplete: bool,
 }
 
 /// A device that is being audited.
@@ -187,15 +207,26 @@ impl ObjectAuditor {
         let all: Vec<PolicyIndex> = self.policies.iter().map(|policy| policy.index).collect();
         let is_first = all.first() == Some(&policy);
         let (world, scan) = (self.state.world().clone(), self.options.scan);
+        let boot = self.options.boot.clone();
         let listed = device.run(move |audit| {
+            let directory = audit.directory(policy);
+            let boot = boot.filter(|boot| !boot.is_recorded(&world, &directory));
             let mut listing = audit.partitions(policy)?;
             if is_first {
                 listing.foreign.extend(audit.of_no_policy(&all)?);
             }
-            listing.found = position::resume(&world, &audit.directory(policy), scan, listing.found);
-            Ok(listing)
+            listing.found = position::resume(&world, &directory, scan, boot.as_ref(), listing.found);
+            Ok((listing, boot))
         });
-        let listed = listed.await;
+        let (listed, boot) = match listed.await {
+            Ok((listing, boot)) => (Ok(listing), boot),
+            Err(error) => (Err(error), None),
+        };
+        self.look_for_late_rows(
+            device,
+            policy,
+            boot.filter(|_| listed.as_ref().is_ok_and(|l| !l.found.is_empty())),
+        );
         if let Some(pass) = &mut self.pass {
             pass.position_kept = Duration::ZERO;
             pass.left = listed.iter().flat_map(|listing| &listing.found).copied().collect();
@@ -248,6 +279,7 @@ impl ObjectAuditor {
                 tracing::error!("{NAME}: {error}");
                 if let Some(pass) = &mut self.pass {
                     pass.figures.add(AuditVerdict::Unknown);
+                    pass.miss_late_rows();
                 }
                 match error.is_device_gone() {
                     true => DirectoryContents::DeviceGone,
@@ -255,6 +287,18 @@ impl ObjectAuditor {
                 }
             }
         }
+    }
+
+    /// Whether rows from before `boot` are to be looked for among the objects of a policy.
+    fn look_for_late_rows(&mut self, device: &AuditedDevice, policy: PolicyIndex, boot: Option<Boot>) {
+        let Some(pass) = &mut self.pass else { return };
+        pass.late_rows = boot.map(|boot| Arc::new(LateRows::new(boot, self.secrets.clone())));
+        pass.late.extend(pass.late_rows.clone().map(|rows| CheckedDirectory {
+            device: device.clone(),
+            directory: device.audit.directory(policy),
+            rows,
+            is_incomplete: false,
+        }));
     }
 
     /// Before a partition: it and those after it are what is left.
@@ -270,9 +314,9 @@ impl ObjectAuditor {
         if first {
             pass.positions.push((device.clone(), directory.clone()));
         }
-        let (world, left) = (self.state.world().clone(), pass.left.clone());
+        let (world, left, boot) = (self.state.world().clone(), pass.left.clone(), self.options.boot.clone());
         let kept = device.run(move |_| {
-            position::save(&world, &directory, scan, left.into_iter());
+            position::save(&world, &directory, scan, boot.as_ref(), left.into_iter());
             Ok(())
         });
         // What fails has been logged.
@@ -305,6 +349,36 @@ impl ObjectAuditor {
             // What fails has been logged; a device that is gone keeps its position.
             let _ = cleared.await;
         }
+        for CheckedDirectory {
+            device,
+            directory,
+            rows,
+            ..
+        } in pass.late.into_iter().filter(|checked| !checked.is_incomplete)
+        {
+            if rows.kept() > 0 {
+                let (kept, place) = (rows.kept(), directory.display());
+                tracing::info!(
+                    "{NAME}: {place}: {kept} listing rows from before the machine's last boot are sent again"
+                );
+            }
+            let world = world.clone();
+            let recorded = device.run(move |_| {
+                rows.boot.record(&world, &directory);
+                Ok(())
+            });
+            // What fails has been logged.
+            let _ = recorded.await;
+        }
+    }
+}
+
+impl Pass {
+    /// Something of the policy could not be looked at.
+    fn miss_late_rows(&mut self) {
+        if let Some(checked) = self.late.last_mut() {
+            checked.is_incomplete = true;
+        }
     }
 }
 
@@ -329,6 +403,8 @@ impl WalkJob for ObjectAuditor {
             position_kept: Duration::ZERO,
             left: VecDeque::new(),
             positions: vec![],
+            late_rows: None,
+            late: vec![],
         });
         names
     }
@@ -394,6 +470,9 @@ impl WalkJob for ObjectAuditor {
             return ItemCount::default();
         };
         pass.figures.add(verdict);
+        if verdict == AuditVerdict::Unknown {
+            pass.miss_late_rows();
+        }
         match verdict {
             AuditVerdict::Fine => {}
             AuditVerdict::Quarantined => self.state.statsd.increment("quarantines"),

@@ -14,12 +14,18 @@ pub(super) const PIECE: usize = 1 << 20;
 /// An object's directory, and how far the object in it has been read.
 pub(crate) struct ObjectItem {
     place: AuditPlace,
+    /// Its row may be missing in listings, and is on its way.
+    is_late: bool,
     reading: Option<(Box<Audited>, Duration)>,
 }
 
 impl ObjectItem {
     pub(super) fn new(place: AuditPlace) -> Self {
-        Self { place, reading: None }
+        Self {
+            place,
+            is_late: false,
+            reading: None,
+        }
     }
 }
 
@@ -55,15 +61,26 @@ pub(super) async fn audit(
 ) -> WorkedItem<ObjectAuditor> {
     let clock = &auditor.state.world().clock;
     let (scan, chunk) = (auditor.options.scan, auditor.options.chunk);
-    let ObjectItem { place, reading } = item;
+    let ObjectItem {
+        place,
+        mut is_late,
+        reading,
+    } = item;
     let (read, began) = match reading {
         Some((object, began)) => (device.run(move |_| read_on(object, chunk)).await, began),
         None => {
             let (began, place) = (clock.elapsed(), place.clone());
-            (
-                device.run(move |audit| examine(audit, &place, scan, chunk)).await,
-                began,
-            )
+            let late_rows = auditor.pass.as_ref().and_then(|pass| pass.late_rows.clone());
+            let examined = device.run(move |audit| {
+                let read = examine(audit, &place, scan, chunk)?;
+                let is_late = late_rows.map_or(Ok(false), |rows| rows.keep(audit, &place))?;
+                Ok((read, is_late))
+            });
+            let examined = examined.await.map(|(read, late)| {
+                is_late = late;
+                read
+            });
+            (examined, began)
         }
     };
     let mut outcome = ObjectOutcome::default();
@@ -74,14 +91,21 @@ pub(super) async fn audit(
             let reading = Some((object, began));
             return WorkedItem {
                 outcome,
-                rest: Some(ObjectItem { place, reading }),
+                rest: Some(ObjectItem {
+                    place,
+                    is_late,
+                    reading,
+                }),
             };
         }
         Ok(ReadProgress::Absent) => AuditVerdict::Fine,
         Ok(ReadProgress::Whole(object, bytes)) => {
             (outcome.bytes, outcome.size) = (bytes, Some(object.size));
             outcome.foreign.clone_from(&object.foreign);
-            let (listed, verdict) = watch(auditor, device, &place, &object).await;
+            let (listed, verdict) = match is_late {
+                true => (None, AuditVerdict::Fine),
+                false => watch(auditor, device, &place, &object).await,
+            };
             outcome.listed = listed;
             verdict
         }

@@ -1,9 +1,11 @@
 //! How far a scan has got on a device: `objects/auditor_status_ALL.json`, as OpenStack Swift's auditor
 //! keeps it: `{"partitions": ["12", "3"]}`, those that are not done.
 //!
+//! The boot that a position was kept after stands beside it: `"boot": "…"`.
 //! Always holds: a position that cannot be read or written costs a line and work done twice, no more.
 
 use super::Scan;
+use super::late_rows::Boot;
 use durable_fs::write_file_atomically;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -19,8 +21,15 @@ fn name(scan: Scan) -> String {
     format!("auditor_status_{}.json", scan.word())
 }
 
-/// Of `partitions` those that are left; all of them when a pass begins.
-pub(super) fn resume(world: &World, directory: &Path, scan: Scan, partitions: Vec<Partition>) -> Vec<Partition> {
+/// Of `partitions` those that are left; all of them when a pass begins. Where everything is to be looked at after `boot`,
+/// what was done before it comes again, after what was left.
+pub(super) fn resume(
+    world: &World,
+    directory: &Path,
+    scan: Scan,
+    boot: Option<&Boot>,
+    partitions: Vec<Partition>,
+) -> Vec<Partition> {
     let path = directory.join(name(scan));
     let bytes = match world.files.read(&path, LIMIT) {
         Ok(bytes) => bytes,
@@ -35,10 +44,12 @@ pub(super) fn resume(world: &World, directory: &Path, scan: Scan, partitions: Ve
     };
     let number = |value: &Value| value.as_str().and_then(|text| text.parse::<Partition>().ok());
     let left: BTreeSet<Partition> = left.iter().filter_map(number).collect();
-    partitions
-        .into_iter()
-        .filter(|partition| left.contains(partition))
-        .collect()
+    let (mut left, done): (Vec<_>, Vec<_>) = partitions.into_iter().partition(|partition| left.contains(partition));
+    let kept_after = parsed.as_ref().ok().and_then(|value| value["boot"].as_str());
+    if boot.is_some_and(|boot| kept_after != Some(&boot.id)) {
+        left.extend(done);
+    }
+    left
 }
 
 fn anew(path: &Path, why: &str, partitions: Vec<Partition>) -> Vec<Partition> {
@@ -46,10 +57,20 @@ fn anew(path: &Path, why: &str, partitions: Vec<Partition>) -> Vec<Partition> {
     partitions
 }
 
-/// Notes what is left.
-pub(super) fn save(world: &World, directory: &Path, scan: Scan, left: impl Iterator<Item = Partition>) {
+/// Notes what is left, and after which boot.
+pub(super) fn save(
+    world: &World,
+    directory: &Path,
+    scan: Scan,
+    boot: Option<&Boot>,
+    left: impl Iterator<Item = Partition>,
+) {
     let left: Vec<String> = left.map(|partition| partition.to_string()).collect();
-    let text = json!({ "partitions": left }).to_string();
+    let text = match boot {
+        Some(boot) => json!({ "partitions": left, "boot": boot.id }),
+        None => json!({ "partitions": left }),
+    };
+    let text = text.to_string();
     if let Err(error) = write_file_atomically(world, directory, &name(scan), text.as_bytes()) {
         tracing::warn!("the auditor's position is not kept: {error}");
     }
@@ -74,9 +95,9 @@ mod tests {
     fn a_pass_goes_on_where_it_was() {
         let (world, dir) = (World::real(), tempfile::tempdir().unwrap());
         let path = dir.path().join("auditor_status_ALL.json");
-        let resumed = || resume(&world, dir.path(), Scan::All, [1, 2, 3].map(Partition).to_vec());
+        let resumed = || resume(&world, dir.path(), Scan::All, None, [1, 2, 3].map(Partition).to_vec());
         assert_eq!(resumed(), [1, 2, 3].map(Partition));
-        save(&world, dir.path(), Scan::All, [2, 9].map(Partition).into_iter());
+        save(&world, dir.path(), Scan::All, None, [2, 9].map(Partition).into_iter());
         assert_eq!(
             std::fs::read_to_string(&path).unwrap(),
             "{\"partitions\":[\"2\",\"9\"]}"
@@ -96,5 +117,28 @@ mod tests {
         clear(&world, dir.path(), Scan::All);
         clear(&world, dir.path(), Scan::All);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn after_a_boot_what_was_done_before_comes_again_last() {
+        let (world, dir) = (World::real(), tempfile::tempdir().unwrap());
+        let [one, two] = ["one", "two"].map(|id| Boot {
+            id: id.to_owned(),
+            at: 0,
+        });
+        let resumed = |boot| resume(&world, dir.path(), Scan::All, boot, [1, 2, 3].map(Partition).to_vec());
+        save(
+            &world,
+            dir.path(),
+            Scan::All,
+            Some(&one),
+            [3].map(Partition).into_iter(),
+        );
+        assert_eq!(resumed(Some(&one)), [Partition(3)]);
+        assert_eq!(resumed(Some(&two)), [3, 1, 2].map(Partition));
+        assert_eq!(resumed(None), [Partition(3)]);
+        // As OpenStack Swift's auditor leaves it.
+        save(&world, dir.path(), Scan::All, None, [2].map(Partition).into_iter());
+        assert_eq!(resumed(Some(&one)), [2, 1, 3].map(Partition));
     }
 }

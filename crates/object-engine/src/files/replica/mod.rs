@@ -296,6 +296,11 @@ pub(super) fn recheck(state: &EngineState, key: PartitionKey, suffix: &str) -> R
     Partition::new(state, key).recheck(suffix)
 }
 
+/// See [`Replica::name_of`].
+pub(super) fn name_of(state: &EngineState, key: PartitionKey, hash: PathHash) -> Result<Option<String>, EngineError> {
+    Partition::new(state, key).name_of(hash)
+}
+
 impl Replica for FilesEngine {
     fn sweep(&self) {
         let state = &self.state;

@@ -1,0 +1,95 @@
+//! What an audit asks to find listing rows that may have been lost with the machine's power: when an object's files last
+//! changed, and what its row says.
+//!
+//! Intents (`listing_intents.rs`) are not synced. What is known for certain after a loss of power is the time at which
+//! the file system says that a file got its name, whatever the timestamp in that name.
+//! Deliberately absent: which changes are late, and what their rows look like (`upkeep`, `object_auditor/late_rows.rs`).
+
+use super::audit::{AuditPlace, ObjectAudit};
+use super::hash_directory::ObjectFiles;
+use super::{read, replica};
+use crate::engine::{FoundObject, OpenOptions};
+use crate::error::EngineError;
+use crate::key::{ObjectKey, PartitionKey};
+use crate::listing_intents::save_new;
+use crate::listing_update::ListingUpdate;
+use crate::rules::choose;
+use std::io;
+use vocabulary::{EntityPath, Timestamp};
+
+/// What a listing is to say of an object.
+pub struct ListedState {
+    /// The object.
+    pub path: EntityPath,
+    /// Whether it is there.
+    pub presence: Presence,
+}
+
+/// Whether an object is there.
+pub enum Presence {
+    /// It is, without its body.
+    Stored(Box<FoundObject>),
+    /// It was deleted at this time.
+    Deleted(Timestamp),
+}
+
+impl ObjectAudit {
+    /// When a file that counts in a place last changed before `limit`, both in seconds since 1970; `None` when all have
+    /// changed since.
+    pub fn changed_before(&self, place: &AuditPlace, limit: i64) -> Result<Option<i64>, EngineError> {
+        self.state.ready()?;
+        let path = &place.directory;
+        let Some(directory) = read::open_directory(&self.state, &key_of(place), path)? else {
+            return Ok(None);
+        };
+        let listed = ObjectFiles::list(&*directory).map_err(|error| self.state.io("list", path, error))?;
+        let choice = choose(&listed.files);
+        let mut newest = None;
+        for at in [choice.data, choice.meta, choice.content_type, choice.tombstone]
+            .into_iter()
+            .flatten()
+        {
+            let file = path.join(&listed.names[at]);
+            match self.state.device.files().info_of_name(&file) {
+                Ok(info) if info.changed.0 < limit => newest = newest.max(Some(info.changed.0)),
+                Ok(_) => {}
+                // Something newer came, with a row of its own.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(self.state.io("look at", &file, error)),
+            }
+        }
+        Ok(newest)
+    }
+
+    /// What the row of the object in a place says; `None` when there is neither an object nor a deletion.
+    pub fn listed_state(&self, place: &AuditPlace) -> Result<Option<ListedState>, EngineError> {
+        let presence = match read::open(&self.state, &key_of(place), OpenOptions::BEFORE_WRITE) {
+            Ok(found) => Presence::Stored(Box::new(found)),
+            Err(EngineError::NotFound { deleted_at: Some(at) }) => Presence::Deleted(at),
+            Err(EngineError::NotFound { deleted_at: None }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let partition = PartitionKey {
+            policy: place.policy,
+            partition: place.partition,
+        };
+        let name = replica::name_of(&self.state, partition, place.hash)?;
+        let path = name.and_then(|name| self.path_of(&name, place.hash));
+        Ok(path.map(|path| ListedState { path, presence }))
+    }
+
+    /// Makes a pending record of a row, unless there is one; whether it did.
+    pub fn keep_listing_update(&self, update: &ListingUpdate) -> Result<bool, EngineError> {
+        let kept = save_new(&self.state.device, &self.state.layout, update);
+        kept.map_err(|error| self.state.blame(error))
+    }
+}
+
+fn key_of(place: &AuditPlace) -> ObjectKey {
+    ObjectKey {
+        policy: place.policy,
+        partition: place.partition,
+        hash: place.hash,
+        name: String::new(),
+    }
+}
