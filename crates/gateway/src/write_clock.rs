@@ -3,7 +3,10 @@
 //! the clock that wrote that.
 //!
 //! Always holds: timestamps that it gives are unique and never go back; what storage shows moves it ahead of the
-//! machine's clock by `max_clock_skew` at most, so that one broken timestamp does not spoil those of all writes.
+//! machine's clock by `max_clock_skew` at most, so that one broken timestamp does not spoil those of all writes; two
+//! gateways that follow the same timestamp hardly give the same one next, because each adds a step of chance. Gateways
+//! that follow each other in turn would so run away from their machines: from half of `max_clock_skew` on no step is
+//! added.
 
 use http::HeaderMap;
 use http::header::HeaderName;
@@ -19,7 +22,7 @@ use telemetry::metrics::catalogue::CLOCK_SKEW;
 use telemetry::metrics::{MetricsPage, MetricsSource};
 use vocabulary::Timestamp;
 use vocabulary::timestamp::TICKS_PER_SECOND;
-use world::Clock;
+use world::{Clock, Random, World};
 
 /// Where servers say when something was written. The first has the newest time of an object, the others those of a
 /// container, the last that of an account.
@@ -29,6 +32,9 @@ const TIMES: [HeaderName; 4] = [
     X_BACKEND_DELETE_TIMESTAMP,
     X_PUT_TIMESTAMP,
 ];
+
+/// What is added to a timestamp from ahead of the machine's clock is below this, in ticks: a third of a millisecond.
+const MOST_STEPS: u64 = 32;
 
 /// Between two warnings.
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
@@ -77,6 +83,7 @@ pub(crate) enum Distance {
 /// See the module.
 pub(crate) struct WriteClock {
     machine: Arc<dyn Clock>,
+    dice: Arc<dyn Random>,
     /// What was given or seen last, in ticks.
     last: AtomicU64,
     most_ahead: u64,
@@ -103,10 +110,11 @@ impl MetricsSource for ClockSkewMetrics {
 
 impl WriteClock {
     /// That nothing moves further ahead of the machine's clock than `max_skew`.
-    pub(crate) fn new(machine: Arc<dyn Clock>, max_skew: Duration, statsd: Statsd) -> Self {
+    pub(crate) fn new(world: &World, max_skew: Duration, statsd: Statsd) -> Self {
         let ticks = max_skew.as_micros() / u128::from(1_000_000 / TICKS_PER_SECOND);
         Self {
-            machine,
+            machine: world.clock.clone(),
+            dice: world.random.clone(),
             last: AtomicU64::new(0),
             most_ahead: u64::try_from(ticks).unwrap_or(u64::MAX),
             max_skew,
@@ -144,8 +152,19 @@ impl WriteClock {
         if ahead > self.most_ahead {
             return Distance::TooFar(Duration::from_secs_f64(ahead as f64 / TICKS_PER_SECOND as f64));
         }
-        self.last.fetch_max(at.ticks(), Ordering::Relaxed);
+        if at.ticks() > self.last.load(Ordering::Relaxed) {
+            self.last.fetch_max(at.ticks() + self.step(ahead), Ordering::Relaxed);
+        }
         if ahead > 0 { Distance::Ahead } else { Distance::Past }
+    }
+
+    /// A step of chance beyond a timestamp that is so much ahead.
+    fn step(&self, ahead: u64) -> u64 {
+        match ahead {
+            0 => 0,
+            _ if ahead > self.most_ahead / 2 => 0,
+            _ => (self.dice.next_u64() % MOST_STEPS).min(self.most_ahead - ahead),
+        }
     }
 
     /// Counts a write that is sent again.
@@ -199,13 +218,13 @@ impl SkewWarnings {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use http::HeaderValue;
     use world::BoxFuture;
 
     /// A clock that shows the second it is set to.
-    struct SetClock(AtomicU64);
+    pub(crate) struct SetClock(pub(crate) AtomicU64);
 
     impl Clock for SetClock {
         fn now(&self) -> Timestamp {
@@ -221,14 +240,40 @@ mod tests {
         }
     }
 
+    /// Always the same number.
+    struct Loaded(u64);
+
+    impl Random for Loaded {
+        fn fill(&self, _: &mut [u8]) {}
+
+        fn next_u64(&self) -> u64 {
+            self.0
+        }
+    }
+
+    /// A machine on which it is that second.
+    pub(crate) fn machine(seconds: u64, dice: u64) -> (Arc<SetClock>, World) {
+        let machine = Arc::new(SetClock(AtomicU64::new(seconds)));
+        let world = World {
+            clock: machine.clone(),
+            random: Arc::new(Loaded(dice)),
+            ..World::real()
+        };
+        (machine, world)
+    }
+
+    fn clock(seconds: u64, dice: u64) -> WriteClock {
+        WriteClock::new(&machine(seconds, dice).1, Duration::from_secs(60), Statsd::default())
+    }
+
     fn at(seconds: u64) -> Timestamp {
         Timestamp::from_seconds(seconds)
     }
 
     #[test]
     fn it_follows_the_machine_or_what_it_has_seen() {
-        let machine = Arc::new(SetClock(AtomicU64::new(1000)));
-        let clock = WriteClock::new(machine.clone(), Duration::from_secs(60), Statsd::default());
+        let (machine, world) = machine(1000, 5);
+        let clock = WriteClock::new(&world, Duration::from_secs(60), Statsd::default());
         assert_eq!(clock.next(), at(1000));
         assert_eq!(clock.next(), at(1000).next_tick());
         machine.0.store(900, Ordering::Relaxed);
@@ -252,16 +297,40 @@ mod tests {
 
     #[test]
     fn a_rewrite_of_a_moment_is_passed_too() {
-        let clock = WriteClock::new(
-            Arc::new(SetClock(AtomicU64::new(1000))),
-            Duration::from_secs(60),
-            Statsd::default(),
-        );
+        let clock = clock(1000, 0);
         let rewritten = at(1010).with_offset(3);
         assert_eq!(clock.measure(rewritten), Distance::Ahead);
         assert!(clock.next() > rewritten);
         assert_eq!(clock.measure(at(1000)), Distance::Past);
         assert_eq!(clock.measure(at(1061)), Distance::TooFar(Duration::from_secs(61)));
+    }
+
+    #[test]
+    fn two_clocks_that_follow_one_time_part() {
+        let given = [3, 7 + MOST_STEPS].map(|dice| {
+            let clock = clock(1000, dice);
+            assert_eq!(clock.measure(at(1010)), Distance::Ahead);
+            clock.next().ticks() - at(1010).ticks()
+        });
+        assert_eq!(given, [4, 8]);
+        // What is not ahead needs none: the machines' own clocks part them.
+        assert_eq!(clock(1000, 3).measure(at(1000)), Distance::Past);
+        assert_eq!(clock(1000, 3).next(), at(1000));
+    }
+
+    #[test]
+    fn clocks_that_follow_each_other_do_not_run_away() {
+        let limit = Duration::from_secs(1);
+        let clocks = [0, 1].map(|_| WriteClock::new(&machine(1000, MOST_STEPS - 1).1, limit, Statsd::default()));
+        let mut newest = at(1000).next_tick();
+        for turn in 0..20_000 {
+            assert_eq!(
+                clocks[turn % 2].measure(newest),
+                Distance::Ahead,
+                "turn {turn}: {newest:?}"
+            );
+            newest = clocks[turn % 2].next();
+        }
     }
 
     #[test]

@@ -3,8 +3,11 @@
 //! A server that has something newer refuses a write (409), or says so beside a 2xx that left some of it out. If that
 //! is ahead of this gateway's clock then a clock is wrong, and not the client late: the write is sent again, once, with
 //! a time after it. What is too far ahead to be followed (`max_clock_skew`) is reported, and the client gets 503 with
-//! the reason. Something newer that is not ahead was written while the request was under way: an ordinary race, decided
-//! by the verb as OpenStack decides it.
+//! the reason. Something newer that is not ahead was written while the request was under way, by a clock that is right;
+//! by one that is off by less than the request has taken, it may have ended before the request began. So a write that
+//! is older by [`CLOSE`] at most is sent again as well. One that is older by more is an ordinary race, decided by the
+//! verb as OpenStack decides it: a request that hung, and that its client has given up and replaced by another one long
+//! ago, must not win over that because it is sent again.
 //! Always holds: a write with its sender's own time (container sync, upkeep) is sent once and not judged here; one with
 //! this gateway's time that storage has not taken is acknowledged only if a later one ran beside it.
 
@@ -14,7 +17,12 @@ use http::HeaderValue;
 use peer::message::header_names::X_BACKEND_TIMESTAMP;
 use request_pipeline::{Response, reply};
 use std::time::Duration;
+use vocabulary::timestamp::TICKS_PER_SECOND;
 use vocabulary::{EntityPath, Timestamp};
+
+/// By how much the clocks of gateways are taken to differ, in ticks. Time servers keep them far closer; clients wait
+/// longer before they give a request up.
+const CLOSE: u64 = TICKS_PER_SECOND;
 
 /// The longest that a client is asked to wait.
 const MAX_RETRY_AFTER: u64 = 3600;
@@ -71,22 +79,37 @@ impl WriteTime {
         (answered, replicas): (usize, usize),
     ) -> Result<bool, Response> {
         match (clock.measure(newer), self.answered) {
-            (Distance::Past, _) => Ok(true),
             (Distance::TooFar(distance), _) => Err(refuse(clock, path, distance)),
+            (Distance::Past, None) if newer.ticks().saturating_sub(self.timestamp.ticks()) <= CLOSE => {
+                tracing::debug!(
+                    "{} was written just after a write began, which is sent again",
+                    path.path()
+                );
+                self.send_again(clock, answered);
+                Ok(false)
+            }
+            (Distance::Past, _) => Ok(true),
             (Distance::Ahead, None) => {
                 clock.count_resent();
                 tracing::debug!(
                     "{} was written ahead of this gateway's clock: its write is sent again",
                     path.path()
                 );
-                self.timestamp = clock.next();
-                self.answered = Some(answered);
+                self.send_again(clock, answered);
                 Ok(false)
             }
             // All had answered before: what is newer now has been written since.
             (Distance::Ahead, Some(before)) if before >= replicas => Ok(true),
             (Distance::Ahead, Some(_)) => Err(again("Something newer is stored. Please try again.", 1)),
         }
+    }
+}
+
+impl WriteTime {
+    /// With a time after all that this gateway has seen; so many replicas have answered before.
+    fn send_again(&mut self, clock: &WriteClock, answered: usize) {
+        self.timestamp = clock.next();
+        self.answered = Some(answered);
     }
 }
 
@@ -121,6 +144,34 @@ fn again(text: &str, seconds: u64) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::write_clock::tests::machine;
+    use telemetry::Statsd;
+
+    /// A request of second 100 meets something newer in second 110.
+    #[test]
+    fn what_may_have_ended_before_a_write_began_is_passed_once() {
+        let path = EntityPath::account("a").with_container("c").with_object("o");
+        let after = |ticks: i64| {
+            let begun = Timestamp::from_seconds(100).ticks();
+            Timestamp::from_ticks(begun.checked_add_signed(ticks).unwrap()).unwrap()
+        };
+        let second = CLOSE as i64;
+        for (newer, sent_again) in [
+            (after(0), true),
+            (after(1), true),
+            (after(second), true),
+            (after(second + 1), false),
+            (after(10 * second), false),
+            (after(10 * second + 1), true),
+        ] {
+            let clock = WriteClock::new(&machine(110, 0).1, Duration::from_secs(60), Statsd::default());
+            let mut time = WriteTime::own(after(0));
+            let is_final = time.pass(&clock, &path, newer, (3, 3)).unwrap();
+            assert_eq!(is_final, !sent_again, "{newer:?}");
+            assert_eq!(time.timestamp > newer, sent_again, "{newer:?}");
+            assert!(time.pass(&clock, &path, newer.next_tick(), (3, 3)).unwrap() || !sent_again);
+        }
+    }
 
     #[test]
     fn one_row_per_reply() {

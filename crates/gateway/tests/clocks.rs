@@ -367,13 +367,18 @@ async fn what_is_too_far_ahead_is_refused_and_drags_no_clock() {
 }
 
 #[tokio::test]
-async fn a_write_that_ran_beside_a_later_one_is_overtaken() {
-    for body in [small(), large()] {
-        let cluster = cluster();
-        // Written at the very moment at which the request came.
-        cluster.store(3, OBJECT, after(0));
-        assert_eq!(cluster.status(&Method::PUT, OBJECT, &body, &[]).await, 202);
-        assert_eq!(cluster.writes(&Method::PUT, OBJECT), [1; 3]);
+async fn a_write_wins_over_one_that_may_have_ended_before_it_began() {
+    for newer_on in [1, 2, 3] {
+        for (method, body, expected) in object_writes() {
+            let cluster = cluster();
+            cluster.store(3, OBJECT, Timestamp::from_seconds(1));
+            // Written at the very moment at which the request came, as a clock says that may be a little ahead.
+            cluster.store(newer_on, OBJECT, after(0));
+            let status = cluster.status(&method, OBJECT, &body, &[]).await;
+            assert_eq!(status, expected, "{method} {newer_on}");
+            let times = cluster.times(OBJECT);
+            assert!(times.iter().all(|at| *at > after(0)), "{method} {newer_on}: {times:?}");
+        }
     }
 }
 
