@@ -8,8 +8,8 @@
 //! Always holds: a pending record is made only of an update whose file is there: of a change that never came about, or
 //! that a newer one has replaced, nothing is sent. An update that had been sent already may be sent again, which
 //! changes nothing. An orphaned log goes once all its pending records are durable.
-//! Deliberately absent: power. Intents are not synced; after a boot the auditor makes pending records of what changed in
-//! the minute before the machine went down (`files/late_changes.rs`, and `upkeep`, `object_auditor/late_rows.rs`).
+//! Deliberately absent: power. Intents are not synced; after a boot the auditor makes pending records of what changed
+//! in the minute before the machine went down (`files/late_changes.rs`, and `upkeep`, `object_auditor/late_rows.rs`).
 //! Page: `docs/formats/object-files.md`. Tests: `tests/listing_intents.rs`.
 //!
 //! ```text

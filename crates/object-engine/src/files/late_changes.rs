@@ -1,9 +1,9 @@
-//! What an audit asks to find listing rows that may have been lost with the machine's power: when an object's files last
-//! changed, and what its row says.
+//! What an audit asks to find listing rows that may have been lost with the machine's power: when an object's files
+//! last changed, and what its row says.
 //!
-//! Intents (`listing_intents.rs`) are not synced. What is known for certain after a loss of power is the time at which
-//! the file system says that a file got its name, whatever the timestamp in that name.
-//! Deliberately absent: which changes are late, and what their rows look like (`upkeep`, `object_auditor/late_rows.rs`).
+//! Intents (`listing_intents.rs`) are not synced. What is known after a loss of power is when a file got its name, as
+//! the file system says, whatever the timestamp in that name.
+//! Deliberately absent: which changes are late, and what their rows say (`upkeep`, `object_auditor/late_rows.rs`).
 
 use super::audit::{AuditPlace, ObjectAudit};
 use super::hash_directory::ObjectFiles;

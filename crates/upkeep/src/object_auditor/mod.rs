@@ -3,8 +3,8 @@
 //! Two scans: one reads every object of every device and compares it with its checksum, the other looks
 //! only at names, metadata and lengths, which finds what a crashed file system leaves empty in a fraction
 //! of the time. What cannot be trusted is quarantined by the engine; replication brings a good copy.
-//! The first also compares the suffix hashes that replication goes by with what lies there. After a boot whichever comes
-//! first keeps listing rows that may have been lost with the power (`late_rows.rs`).
+//! The first also compares the suffix hashes that replication goes by with what lies there. After a boot both keep
+//! listing rows that may have been lost with the power (`late_rows.rs`).
 //! Always holds: a step reads at most [`object::PIECE`] bytes; a pass that was interrupted goes on with the
 //! partitions that were left; foreign things are named once and left alone.
 //! Deliberately absent: fragments of erasure-coded policies, other watchers than dark data.
@@ -12,6 +12,7 @@
 
 mod dark_data;
 mod figures;
+mod late_checks;
 mod late_rows;
 mod object;
 mod position;
@@ -23,6 +24,7 @@ use crate::logged_paths::LoggedPaths;
 use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::{Disks, ReconWriter};
 use figures::{AuditVerdict, ScanFigures};
+use late_checks::LateChecks;
 use late_rows::LateRows;
 use object::{ObjectItem, ObjectOutcome};
 use object_engine::{AuditListing, EngineError, FilesConfig, ObjectAudit, PartitionKey};
@@ -119,19 +121,7 @@ struct Pass {
     left: VecDeque<Partition>,
     /// Directories with a position in them.
     positions: Vec<(AuditedDevice, PathBuf)>,
-    /// Rows that are looked for among the objects of the policy.
-    late_rows: Option<Arc<LateRows>>,
-    /// The directories where they were, this policy's last.
-    late: Vec<CheckedDirectory>,
-}
-
-/// A policy's directory in which late rows were looked for.
-struct CheckedDirectory {
-    device: AuditedDevice,
-    directory: PathBuf,
-    rows: Arc<LateRows>,
-    /// Something there could not be looked at.
-    is_incomplete: bool,
+    late_checks: LateChecks,
 }
 
 /// A device that is being audited.
@@ -222,12 +212,10 @@ impl ObjectAuditor {
             Ok((listing, boot)) => (Ok(listing), boot),
             Err(error) => (Err(error), None),
         };
-        self.look_for_late_rows(
-            device,
-            policy,
-            boot.filter(|_| listed.as_ref().is_ok_and(|l| !l.found.is_empty())),
-        );
+        let boot = boot.filter(|_| listed.as_ref().is_ok_and(|listing| !listing.found.is_empty()));
+        let rows = boot.map(|boot| LateRows::new(boot, self.secrets.clone()));
         if let Some(pass) = &mut self.pass {
+            pass.late_checks.begin(device, device.audit.directory(policy), rows);
             pass.position_kept = Duration::ZERO;
             pass.left = listed.iter().flat_map(|listing| &listing.found).copied().collect();
         }
@@ -279,7 +267,7 @@ impl ObjectAuditor {
                 tracing::error!("{NAME}: {error}");
                 if let Some(pass) = &mut self.pass {
                     pass.figures.add(AuditVerdict::Unknown);
-                    pass.miss_late_rows();
+                    pass.late_checks.miss();
                 }
                 match error.is_device_gone() {
                     true => DirectoryContents::DeviceGone,
@@ -287,18 +275,6 @@ impl ObjectAuditor {
                 }
             }
         }
-    }
-
-    /// Whether rows from before `boot` are to be looked for among the objects of a policy.
-    fn look_for_late_rows(&mut self, device: &AuditedDevice, policy: PolicyIndex, boot: Option<Boot>) {
-        let Some(pass) = &mut self.pass else { return };
-        pass.late_rows = boot.map(|boot| Arc::new(LateRows::new(boot, self.secrets.clone())));
-        pass.late.extend(pass.late_rows.clone().map(|rows| CheckedDirectory {
-            device: device.clone(),
-            directory: device.audit.directory(policy),
-            rows,
-            is_incomplete: false,
-        }));
     }
 
     /// Before a partition: it and those after it are what is left.
@@ -349,36 +325,7 @@ impl ObjectAuditor {
             // What fails has been logged; a device that is gone keeps its position.
             let _ = cleared.await;
         }
-        for CheckedDirectory {
-            device,
-            directory,
-            rows,
-            ..
-        } in pass.late.into_iter().filter(|checked| !checked.is_incomplete)
-        {
-            if rows.kept() > 0 {
-                let (kept, place) = (rows.kept(), directory.display());
-                tracing::info!(
-                    "{NAME}: {place}: {kept} listing rows from before the machine's last boot are sent again"
-                );
-            }
-            let world = world.clone();
-            let recorded = device.run(move |_| {
-                rows.boot.record(&world, &directory);
-                Ok(())
-            });
-            // What fails has been logged.
-            let _ = recorded.await;
-        }
-    }
-}
-
-impl Pass {
-    /// Something of the policy could not be looked at.
-    fn miss_late_rows(&mut self) {
-        if let Some(checked) = self.late.last_mut() {
-            checked.is_incomplete = true;
-        }
+        pass.late_checks.conclude(&world).await;
     }
 }
 
@@ -403,8 +350,7 @@ impl WalkJob for ObjectAuditor {
             position_kept: Duration::ZERO,
             left: VecDeque::new(),
             positions: vec![],
-            late_rows: None,
-            late: vec![],
+            late_checks: LateChecks::default(),
         });
         names
     }
@@ -471,7 +417,7 @@ impl WalkJob for ObjectAuditor {
         };
         pass.figures.add(verdict);
         if verdict == AuditVerdict::Unknown {
-            pass.miss_late_rows();
+            pass.late_checks.miss();
         }
         match verdict {
             AuditVerdict::Fine => {}

@@ -70,7 +70,7 @@ pub(super) async fn audit(
         Some((object, began)) => (device.run(move |_| read_on(object, chunk)).await, began),
         None => {
             let (began, place) = (clock.elapsed(), place.clone());
-            let late_rows = auditor.pass.as_ref().and_then(|pass| pass.late_rows.clone());
+            let late_rows = auditor.pass.as_ref().and_then(|pass| pass.late_checks.current());
             let examined = device.run(move |audit| {
                 let read = examine(audit, &place, scan, chunk)?;
                 let is_late = late_rows.map_or(Ok(false), |rows| rows.keep(audit, &place))?;

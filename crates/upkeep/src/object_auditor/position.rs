@@ -21,8 +21,8 @@ fn name(scan: Scan) -> String {
     format!("auditor_status_{}.json", scan.word())
 }
 
-/// Of `partitions` those that are left; all of them when a pass begins. Where everything is to be looked at after `boot`,
-/// what was done before it comes again, after what was left.
+/// Of `partitions` those that are left; all of them when a pass begins. Where everything is to be looked at after
+/// `boot`, what was done before it comes again, after what was left.
 pub(super) fn resume(
     world: &World,
     directory: &Path,
