@@ -90,6 +90,7 @@ impl SimCluster {
                 Some(Bug::SyncsNothing | Bug::CommitsNothing) => files.lie(true),
                 Some(Bug::KeepsTemporaries) => files.keep_temporaries(),
                 Some(Bug::ForgetsHints) => files.forget_hints(),
+                Some(Bug::ObeysForeignSchemas) => files.obey_any_schema(),
                 _ => {}
             }
             SimNode {

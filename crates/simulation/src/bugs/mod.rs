@@ -86,6 +86,8 @@ pub enum Bug {
     ReplacesDatabases,
     /// Databases: commits are not durable.
     CommitsNothing,
+    /// Databases: one from the network may bring triggers of its own.
+    ObeysForeignSchemas,
 }
 
 impl Bug {
@@ -129,7 +131,7 @@ impl Bug {
     ];
 
     /// All of databases that the seeds of a test find.
-    pub const OF_DATABASES: [Bug; 7] = [
+    pub const OF_DATABASES: [Bug; 8] = [
         Bug::TrustsLostRows,
         Bug::TakesOlderRows,
         Bug::TakesOlderMetadata,
@@ -137,6 +139,7 @@ impl Bug {
         Bug::ForgetsDeletedRows,
         Bug::ReplacesDatabases,
         Bug::CommitsNothing,
+        Bug::ObeysForeignSchemas,
     ];
 }
 
