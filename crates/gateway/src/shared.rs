@@ -41,7 +41,7 @@ impl Shared {
         let timings = Timings::new(world.clone(), options.timing_expiry);
         let measures = options.routing.any(SortingMethod::Timing);
         let cache = InfoCache::new(world.clone(), memcached, &options);
-        let write_clock = WriteClock::new(world.clock.clone(), options.max_clock_skew, options.statsd.clone());
+        let write_clock = WriteClock::new(&world, options.max_clock_skew, options.statsd.clone());
         Arc::new(Self {
             world,
             options,

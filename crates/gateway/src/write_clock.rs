@@ -1,6 +1,7 @@
 //! The clock of writes: a hybrid logical clock. It shows the machine's time, or the moment after the newest timestamp
 //! that storage servers have shown, whichever is later; so a write comes after all that this gateway has seen, whatever
-//! the clock that wrote that.
+//! the clock that wrote that. How long after is left to chance: two gateways that follow one timestamp seldom give
+//! writes the same.
 //!
 //! Always holds: timestamps that it gives are unique and never go back; what storage shows moves it ahead of the
 //! machine's clock by `max_clock_skew` at most, so that one broken timestamp does not spoil those of all writes.
@@ -19,7 +20,7 @@ use telemetry::metrics::catalogue::CLOCK_SKEW;
 use telemetry::metrics::{MetricsPage, MetricsSource};
 use vocabulary::Timestamp;
 use vocabulary::timestamp::TICKS_PER_SECOND;
-use world::Clock;
+use world::{Clock, Random, World};
 
 /// Where servers say when something was written. The first has the newest time of an object, the others those of a
 /// container, the last that of an account.
@@ -29,6 +30,12 @@ const TIMES: [HeaderName; 4] = [
     X_BACKEND_DELETE_TIMESTAMP,
     X_PUT_TIMESTAMP,
 ];
+
+/// Following a timestamp goes beyond it by fewer ticks.
+const MOST_BEYOND: u64 = 1_000;
+/// Of the time since it last did, no more than one part in so many, or gateways that follow each other's times would
+/// run away from their machines' clocks.
+const BEYOND_PART: u32 = 100;
 
 /// Between two warnings.
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
@@ -77,6 +84,9 @@ pub(crate) enum Distance {
 /// See the module.
 pub(crate) struct WriteClock {
     machine: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    /// When it last followed a timestamp, by the machine's monotonic time.
+    followed: Mutex<Duration>,
     /// What was given or seen last, in ticks.
     last: AtomicU64,
     most_ahead: u64,
@@ -103,12 +113,13 @@ impl MetricsSource for ClockSkewMetrics {
 
 impl WriteClock {
     /// That nothing moves further ahead of the machine's clock than `max_skew`.
-    pub(crate) fn new(machine: Arc<dyn Clock>, max_skew: Duration, statsd: Statsd) -> Self {
-        let ticks = max_skew.as_micros() / u128::from(1_000_000 / TICKS_PER_SECOND);
+    pub(crate) fn new(world: &World, max_skew: Duration, statsd: Statsd) -> Self {
         Self {
-            machine,
+            machine: world.clock.clone(),
+            random: world.random.clone(),
+            followed: Mutex::default(),
             last: AtomicU64::new(0),
-            most_ahead: u64::try_from(ticks).unwrap_or(u64::MAX),
+            most_ahead: ticks(max_skew),
             max_skew,
             statsd,
             metrics: Arc::default(),
@@ -144,8 +155,21 @@ impl WriteClock {
         if ahead > self.most_ahead {
             return Distance::TooFar(Duration::from_secs_f64(ahead as f64 / TICKS_PER_SECOND as f64));
         }
-        self.last.fetch_max(at.ticks(), Ordering::Relaxed);
+        let is_new = at.ticks() > self.last.load(Ordering::Relaxed);
+        let beyond = match ahead > 0 && is_new {
+            true => self.beyond().min(self.most_ahead - ahead),
+            false => 0,
+        };
+        self.last.fetch_max(at.ticks() + beyond, Ordering::Relaxed);
         if ahead > 0 { Distance::Ahead } else { Distance::Past }
+    }
+
+    /// How far beyond a timestamp to go that is followed now.
+    fn beyond(&self) -> u64 {
+        let now = self.machine.elapsed();
+        let since = now.saturating_sub(std::mem::replace(&mut *self.followed.lock(), now));
+        let most = ticks(since / BEYOND_PART).min(MOST_BEYOND);
+        self.random.below(usize::try_from(most).unwrap_or_default()) as u64
     }
 
     /// Counts a write that is sent again.
@@ -169,6 +193,11 @@ impl WriteClock {
     pub(crate) fn warning_is_due(&self) -> Option<u64> {
         self.warnings.is_due(self.machine.elapsed())
     }
+}
+
+fn ticks(time: Duration) -> u64 {
+    let ticks = time.as_micros() / u128::from(1_000_000 / TICKS_PER_SECOND);
+    u64::try_from(ticks).unwrap_or(u64::MAX)
 }
 
 /// A header as a timestamp; `None` when it is absent or none.
@@ -207,13 +236,32 @@ mod tests {
     /// A clock that shows the second it is set to.
     struct SetClock(AtomicU64);
 
+    /// Rolls the same number each time.
+    struct Loaded(u8);
+
+    impl Random for Loaded {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill(0);
+            buffer[0] = self.0;
+        }
+    }
+
+    fn clock(machine: &Arc<SetClock>, rolls: u8) -> WriteClock {
+        let world = World {
+            clock: machine.clone(),
+            random: Arc::new(Loaded(rolls)),
+            ..World::real()
+        };
+        WriteClock::new(&world, Duration::from_secs(60), Statsd::default())
+    }
+
     impl Clock for SetClock {
         fn now(&self) -> Timestamp {
             Timestamp::from_seconds(self.0.load(Ordering::Relaxed))
         }
 
         fn elapsed(&self) -> Duration {
-            Duration::ZERO
+            Duration::from_secs(self.0.load(Ordering::Relaxed))
         }
 
         fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
@@ -228,7 +276,7 @@ mod tests {
     #[test]
     fn it_follows_the_machine_or_what_it_has_seen() {
         let machine = Arc::new(SetClock(AtomicU64::new(1000)));
-        let clock = WriteClock::new(machine.clone(), Duration::from_secs(60), Statsd::default());
+        let clock = clock(&machine, 200);
         assert_eq!(clock.next(), at(1000));
         assert_eq!(clock.next(), at(1000).next_tick());
         machine.0.store(900, Ordering::Relaxed);
@@ -252,16 +300,31 @@ mod tests {
 
     #[test]
     fn a_rewrite_of_a_moment_is_passed_too() {
-        let clock = WriteClock::new(
-            Arc::new(SetClock(AtomicU64::new(1000))),
-            Duration::from_secs(60),
-            Statsd::default(),
-        );
+        let clock = clock(&Arc::new(SetClock(AtomicU64::new(1000))), 200);
         let rewritten = at(1010).with_offset(3);
         assert_eq!(clock.measure(rewritten), Distance::Ahead);
         assert!(clock.next() > rewritten);
         assert_eq!(clock.measure(at(1000)), Distance::Past);
         assert_eq!(clock.measure(at(1061)), Distance::TooFar(Duration::from_secs(61)));
+    }
+
+    #[test]
+    fn two_that_follow_one_time_part_but_do_not_run_away() {
+        let machine = Arc::new(SetClock(AtomicU64::new(1000)));
+        let clocks = [clock(&machine, 0), clock(&machine, 200)];
+        let follow = |time| {
+            clocks
+                .each_ref()
+                .map(|clock| (clock.measure(time), clock.next().ticks() - time.ticks()))
+        };
+        assert_eq!(follow(at(1010)), [(Distance::Ahead, 1), (Distance::Ahead, 201)]);
+        // However often: what they may go beyond comes back with time alone.
+        assert_eq!(follow(at(1011)), [(Distance::Ahead, 1), (Distance::Ahead, 1)]);
+        machine.0.store(1001, Ordering::Relaxed);
+        assert_eq!(follow(at(1012)), [(Distance::Ahead, 1), (Distance::Ahead, 201)]);
+        // Never further ahead than is allowed.
+        machine.0.store(1002, Ordering::Relaxed);
+        assert_eq!(follow(at(1062)), [(Distance::Ahead, 1), (Distance::Ahead, 1)]);
     }
 
     #[test]
