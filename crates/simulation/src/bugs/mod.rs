@@ -62,6 +62,8 @@ pub enum Bug {
     KeepsDeletionsToItself,
     /// Clocks: a gateway takes its own clock for right, whatever storage says is newer.
     TrustsOwnClock,
+    /// Service: a connection has a seat, whether anything is asked over it or not.
+    SeatsConnections,
     /// Listings: container servers acknowledge rows that they do not keep.
     DropsRows,
     /// Listings: account servers acknowledge figures that they do not keep.
@@ -92,7 +94,7 @@ pub enum Bug {
 
 impl Bug {
     /// All that the seeds of a test find.
-    pub const ALL: [Bug; 20] = [
+    pub const ALL: [Bug; 21] = [
         Bug::SyncsNothing,
         Bug::AcknowledgesUnstored,
         Bug::LastArrivalWins,
@@ -113,6 +115,7 @@ impl Bug {
         Bug::TakesOlderReplicas,
         Bug::KeepsDeletionsToItself,
         Bug::TrustsOwnClock,
+        Bug::SeatsConnections,
     ];
 }
 

@@ -1,4 +1,4 @@
-//! Somebody who reaches a container server's port, and is no replicator of ours: he brings a database that calls itself a
+//! A client that reaches a container server's port, and is no replicator: it brings a database that calls itself a
 //! replica and has a trigger of its own.
 //!
 //! It is what a node has of the container at that time, and its trigger takes back every row that is written to it. So
@@ -20,7 +20,7 @@ const NAME: &str = "0f0e1900-0000-4000-8000-000000000000";
 const TRIGGER: &str =
     "CREATE TRIGGER object_kept AFTER INSERT ON object BEGIN DELETE FROM object WHERE ROWID = new.ROWID; END";
 
-/// Has `to` take the database in, by the ways of `from`: in the place of what is there, or where nothing is.
+/// Has `to` take the database in, sent from `from`: in the place of what is there, or where nothing is.
 pub(super) fn bring(cluster: &SimCluster, from: usize, to: usize, number: usize) {
     let (Some(process), Some(content)) = (&cluster.nodes[from].process, replica(cluster, number)) else {
         return;

@@ -13,7 +13,7 @@ use std::time::Duration;
 const FULL: usize = 0;
 /// Milliseconds between two passes of a replicator, about, at least.
 const PACE: u64 = 300;
-/// In so many of 100 runs somebody brings databases with triggers of their own.
+/// In so many of 100 runs a stranger brings databases with triggers of their own.
 const FOREIGN: u64 = 25;
 
 /// Something that happens.
@@ -25,12 +25,8 @@ pub(super) enum DatabaseEvent {
         container: usize,
         verb: ContainerVerb,
     },
-    /// Somebody who is no replicator of ours brings a node a database through another's ways.
-    Foreign {
-        from: usize,
-        to: usize,
-        container: usize,
-    },
+    /// A client that is no replicator brings a node a database from another.
+    Foreign { from: usize, to: usize, container: usize },
     /// Something goes wrong, or right again.
     InjectedFault(InjectedFault),
 }
@@ -60,6 +56,7 @@ impl DatabasePlan {
             marks: false,
             unlucky: dice.up_to(nodes),
             replicates_every: None,
+            over_bytes: false,
             bug,
             databases: Some(databases),
             whole: false,
@@ -95,7 +92,8 @@ impl DatabasePlan {
         if dice.chance(FOREIGN) || bug == Some(Bug::ObeysForeignSchemas) {
             for _ in 0..1 + dice.up_to(3) {
                 let event = plan.foreign(dice);
-                plan.events.push((Duration::from_millis(dice.between(0, at + 100)), event));
+                plan.events
+                    .push((Duration::from_millis(dice.between(0, at + 100)), event));
             }
         }
         plan.events.sort_by_key(|(at, _)| *at);

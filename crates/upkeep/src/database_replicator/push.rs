@@ -103,8 +103,8 @@ impl Push<'_> {
         done.map_err(|fault| fault.within("our own database failed"))
     }
 
-    /// [`Self::ours`] of the database that this pass found: one that has taken its place meanwhile numbers its rows anew,
-    /// so that points of the one say nothing of the other.
+    /// [`Self::ours`] of the database that this pass found: one that has taken its place meanwhile numbers its rows
+    /// anew, so that points of the one say nothing of the other.
     async fn found_one<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Broker) -> Result<T, listing_engine::Error> + Send + 'static,
