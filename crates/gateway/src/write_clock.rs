@@ -1,12 +1,10 @@
 //! The clock of writes: a hybrid logical clock. It shows the machine's time, or the moment after the newest timestamp
 //! that storage servers have shown, whichever is later; so a write comes after all that this gateway has seen, whatever
-//! the clock that wrote that.
+//! the clock that wrote that. How long after is left to chance: two gateways that follow one timestamp seldom give
+//! writes the same.
 //!
 //! Always holds: timestamps that it gives are unique and never go back; what storage shows moves it ahead of the
-//! machine's clock by `max_clock_skew` at most, so that one broken timestamp does not spoil those of all writes; two
-//! gateways that follow the same timestamp hardly give the same one next, because each adds a step of chance. Gateways
-//! that follow each other in turn would so run away from their machines: from half of `max_clock_skew` on no step is
-//! added.
+//! machine's clock by `max_clock_skew` at most, so that one broken timestamp does not spoil those of all writes.
 
 use http::HeaderMap;
 use http::header::HeaderName;
@@ -33,8 +31,11 @@ const TIMES: [HeaderName; 4] = [
     X_PUT_TIMESTAMP,
 ];
 
-/// What is added to a timestamp from ahead of the machine's clock is below this, in ticks: a third of a millisecond.
-const MOST_STEPS: u64 = 32;
+/// Following a timestamp goes beyond it by fewer ticks.
+const MOST_BEYOND: u64 = 1_000;
+/// Of the time since it last did, no more than one part in so many, or gateways that follow each other's times would
+/// run away from their machines' clocks.
+const BEYOND_PART: u32 = 100;
 
 /// Between two warnings.
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
@@ -83,7 +84,9 @@ pub(crate) enum Distance {
 /// See the module.
 pub(crate) struct WriteClock {
     machine: Arc<dyn Clock>,
-    dice: Arc<dyn Random>,
+    random: Arc<dyn Random>,
+    /// When it last followed a timestamp, by the machine's monotonic time.
+    followed: Mutex<Duration>,
     /// What was given or seen last, in ticks.
     last: AtomicU64,
     most_ahead: u64,
@@ -111,12 +114,12 @@ impl MetricsSource for ClockSkewMetrics {
 impl WriteClock {
     /// That nothing moves further ahead of the machine's clock than `max_skew`.
     pub(crate) fn new(world: &World, max_skew: Duration, statsd: Statsd) -> Self {
-        let ticks = max_skew.as_micros() / u128::from(1_000_000 / TICKS_PER_SECOND);
         Self {
             machine: world.clock.clone(),
-            dice: world.random.clone(),
+            random: world.random.clone(),
+            followed: Mutex::default(),
             last: AtomicU64::new(0),
-            most_ahead: u64::try_from(ticks).unwrap_or(u64::MAX),
+            most_ahead: ticks(max_skew),
             max_skew,
             statsd,
             metrics: Arc::default(),
@@ -152,19 +155,21 @@ impl WriteClock {
         if ahead > self.most_ahead {
             return Distance::TooFar(Duration::from_secs_f64(ahead as f64 / TICKS_PER_SECOND as f64));
         }
-        if at.ticks() > self.last.load(Ordering::Relaxed) {
-            self.last.fetch_max(at.ticks() + self.step(ahead), Ordering::Relaxed);
-        }
+        let is_new = at.ticks() > self.last.load(Ordering::Relaxed);
+        let beyond = match ahead > 0 && is_new {
+            true => self.beyond().min(self.most_ahead - ahead),
+            false => 0,
+        };
+        self.last.fetch_max(at.ticks() + beyond, Ordering::Relaxed);
         if ahead > 0 { Distance::Ahead } else { Distance::Past }
     }
 
-    /// A step of chance beyond a timestamp that is so much ahead.
-    fn step(&self, ahead: u64) -> u64 {
-        match ahead {
-            0 => 0,
-            _ if ahead > self.most_ahead / 2 => 0,
-            _ => (self.dice.next_u64() % MOST_STEPS).min(self.most_ahead - ahead),
-        }
+    /// How far beyond a timestamp to go that is followed now.
+    fn beyond(&self) -> u64 {
+        let now = self.machine.elapsed();
+        let since = now.saturating_sub(std::mem::replace(&mut *self.followed.lock(), now));
+        let most = ticks(since / BEYOND_PART).min(MOST_BEYOND);
+        self.random.below(usize::try_from(most).unwrap_or_default()) as u64
     }
 
     /// Counts a write that is sent again.
@@ -188,6 +193,11 @@ impl WriteClock {
     pub(crate) fn warning_is_due(&self) -> Option<u64> {
         self.warnings.is_due(self.machine.elapsed())
     }
+}
+
+fn ticks(time: Duration) -> u64 {
+    let ticks = time.as_micros() / u128::from(1_000_000 / TICKS_PER_SECOND);
+    u64::try_from(ticks).unwrap_or(u64::MAX)
 }
 
 /// A header as a timestamp; `None` when it is absent or none.
@@ -226,13 +236,32 @@ pub(crate) mod tests {
     /// A clock that shows the second it is set to.
     pub(crate) struct SetClock(pub(crate) AtomicU64);
 
+    /// Rolls the same number each time.
+    struct Loaded(u8);
+
+    impl Random for Loaded {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill(0);
+            buffer[0] = self.0;
+        }
+    }
+
+    fn clock(machine: &Arc<SetClock>, rolls: u8) -> WriteClock {
+        let world = World {
+            clock: machine.clone(),
+            random: Arc::new(Loaded(rolls)),
+            ..World::real()
+        };
+        WriteClock::new(&world, Duration::from_secs(60), Statsd::default())
+    }
+
     impl Clock for SetClock {
         fn now(&self) -> Timestamp {
             Timestamp::from_seconds(self.0.load(Ordering::Relaxed))
         }
 
         fn elapsed(&self) -> Duration {
-            Duration::ZERO
+            Duration::from_secs(self.0.load(Ordering::Relaxed))
         }
 
         fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
@@ -240,30 +269,15 @@ pub(crate) mod tests {
         }
     }
 
-    /// Always the same number.
-    struct Loaded(u64);
-
-    impl Random for Loaded {
-        fn fill(&self, _: &mut [u8]) {}
-
-        fn next_u64(&self) -> u64 {
-            self.0
-        }
-    }
-
     /// A machine on which it is that second.
-    pub(crate) fn machine(seconds: u64, dice: u64) -> (Arc<SetClock>, World) {
+    pub(crate) fn machine(seconds: u64, rolls: u8) -> (Arc<SetClock>, World) {
         let machine = Arc::new(SetClock(AtomicU64::new(seconds)));
         let world = World {
             clock: machine.clone(),
-            random: Arc::new(Loaded(dice)),
+            random: Arc::new(Loaded(rolls)),
             ..World::real()
         };
         (machine, world)
-    }
-
-    fn clock(seconds: u64, dice: u64) -> WriteClock {
-        WriteClock::new(&machine(seconds, dice).1, Duration::from_secs(60), Statsd::default())
     }
 
     fn at(seconds: u64) -> Timestamp {
@@ -272,8 +286,8 @@ pub(crate) mod tests {
 
     #[test]
     fn it_follows_the_machine_or_what_it_has_seen() {
-        let (machine, world) = machine(1000, 5);
-        let clock = WriteClock::new(&world, Duration::from_secs(60), Statsd::default());
+        let machine = Arc::new(SetClock(AtomicU64::new(1000)));
+        let clock = clock(&machine, 200);
         assert_eq!(clock.next(), at(1000));
         assert_eq!(clock.next(), at(1000).next_tick());
         machine.0.store(900, Ordering::Relaxed);
@@ -297,7 +311,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_rewrite_of_a_moment_is_passed_too() {
-        let clock = clock(1000, 0);
+        let clock = clock(&Arc::new(SetClock(AtomicU64::new(1000))), 200);
         let rewritten = at(1010).with_offset(3);
         assert_eq!(clock.measure(rewritten), Distance::Ahead);
         assert!(clock.next() > rewritten);
@@ -306,31 +320,22 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn two_clocks_that_follow_one_time_part() {
-        let given = [3, 7 + MOST_STEPS].map(|dice| {
-            let clock = clock(1000, dice);
-            assert_eq!(clock.measure(at(1010)), Distance::Ahead);
-            clock.next().ticks() - at(1010).ticks()
-        });
-        assert_eq!(given, [4, 8]);
-        // What is not ahead needs none: the machines' own clocks part them.
-        assert_eq!(clock(1000, 3).measure(at(1000)), Distance::Past);
-        assert_eq!(clock(1000, 3).next(), at(1000));
-    }
-
-    #[test]
-    fn clocks_that_follow_each_other_do_not_run_away() {
-        let limit = Duration::from_secs(1);
-        let clocks = [0, 1].map(|_| WriteClock::new(&machine(1000, MOST_STEPS - 1).1, limit, Statsd::default()));
-        let mut newest = at(1000).next_tick();
-        for turn in 0..20_000 {
-            assert_eq!(
-                clocks[turn % 2].measure(newest),
-                Distance::Ahead,
-                "turn {turn}: {newest:?}"
-            );
-            newest = clocks[turn % 2].next();
-        }
+    fn two_that_follow_one_time_part_but_do_not_run_away() {
+        let machine = Arc::new(SetClock(AtomicU64::new(1000)));
+        let clocks = [clock(&machine, 0), clock(&machine, 200)];
+        let follow = |time| {
+            clocks
+                .each_ref()
+                .map(|clock| (clock.measure(time), clock.next().ticks() - time.ticks()))
+        };
+        assert_eq!(follow(at(1010)), [(Distance::Ahead, 1), (Distance::Ahead, 201)]);
+        // However often: what they may go beyond comes back with time alone.
+        assert_eq!(follow(at(1011)), [(Distance::Ahead, 1), (Distance::Ahead, 1)]);
+        machine.0.store(1001, Ordering::Relaxed);
+        assert_eq!(follow(at(1012)), [(Distance::Ahead, 1), (Distance::Ahead, 201)]);
+        // Never further ahead than is allowed.
+        machine.0.store(1002, Ordering::Relaxed);
+        assert_eq!(follow(at(1062)), [(Distance::Ahead, 1), (Distance::Ahead, 1)]);
     }
 
     #[test]

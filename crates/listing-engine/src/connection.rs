@@ -112,7 +112,11 @@ impl Database {
 
     /// Refuses a schema that Swift does not make; brings an older one up to date.
     fn check_schema(&mut self, kind: Kind, schemas: Schemas) -> Result<(), DatabaseFailure> {
-        if schemas == Schemas::Known {
+        let obeys_any = self
+            .disk
+            .databases()
+            .is_some_and(|databases| databases.obeys_any_schema());
+        if schemas == Schemas::Known && !obeys_any {
             match self.read("examine the schema of", |c| known_schemas::examine(kind, c))? {
                 SchemaStanding::Current => return Ok(()),
                 SchemaStanding::Older => {}

@@ -3,7 +3,7 @@
 //! `incoming_sync`: rows of theirs that are here. `outgoing_sync`: rows of ours that are there.
 //! Always holds: points only grow.
 
-use crate::{Broker, Error, columns};
+use crate::{Broker, Error, Kind, columns};
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// Whose rows a sync point counts.
@@ -60,6 +60,35 @@ impl Broker {
             Ok(points.len())
         })
     }
+
+    /// Refuses as busy when another database has taken the place of the replica `id`: its rows have other numbers.
+    pub fn check_is_still(&self, id: &str) -> Result<(), Error> {
+        let kind = self.location().kind();
+        let is_still = self.with(|database| database.read("read the id of", |c| has_id(kind, c, id)))?;
+        match is_still {
+            true => Ok(()),
+            false => Err(Error::Busy {
+                path: self.location().db_file(),
+            }),
+        }
+    }
+
+    /// Notes up to where the rows of the replica `id` were sent to another; nothing when another database has taken
+    /// its place.
+    pub fn note_sent(&self, id: &str, point: &SyncPoint) -> Result<(), Error> {
+        let kind = self.location().kind();
+        self.change(|c| match has_id(kind, c, id)? {
+            true => note(c, point, Direction::Outgoing).map(|()| 1),
+            false => Ok(0),
+        })
+    }
+}
+
+fn has_id(kind: Kind, connection: &Connection, id: &str) -> rusqlite::Result<bool> {
+    let sql = format!("SELECT id = ? FROM {}", kind.stat_table());
+    connection
+        .prepare_cached(&sql)?
+        .query_row([id], |row| Ok(columns::signed(row, 0)?.unwrap_or(0) != 0))
 }
 
 pub(crate) fn read(connection: &Connection, direction: Direction) -> rusqlite::Result<Vec<SyncPoint>> {

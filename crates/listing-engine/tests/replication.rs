@@ -310,6 +310,28 @@ fn a_copy_that_arrives_while_one_of_its_name_is_taken_in_is_another() {
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
+/// A pass of a replicator reads rows and notes points in steps: a database that took the place of the one that it found
+/// numbers its rows anew.
+#[test]
+fn points_of_a_database_are_not_noted_in_the_one_that_took_its_place() {
+    let two = two();
+    let there = replica(two.there.device(), Kind::Container, 2);
+    let before = there.replication_info().unwrap().summary.id;
+    let sent = |point| SyncPoint {
+        remote_id: "a third".into(),
+        point,
+    };
+    there.check_is_still(&before).unwrap();
+    there.note_sent(&before, &sent(1)).unwrap();
+    assert_eq!(there.sync_point("a third", Direction::Outgoing).unwrap(), 1);
+    carry(&two.here, &two.there);
+    there.replace_with(IDENTITY, |_| true).unwrap();
+    let refused = there.check_is_still(&before);
+    assert!(matches!(refused, Err(Error::Busy { .. })), "{refused:?}");
+    there.note_sent(&before, &sent(2)).unwrap();
+    assert_eq!(there.sync_point("a third", Direction::Outgoing).unwrap(), -1);
+}
+
 #[test]
 fn very_many_items_of_metadata_keep_nobody_waiting() {
     let dir = tempfile::tempdir().unwrap();

@@ -13,9 +13,10 @@ use crate::executor::{Executor, TaskOwner, TurnProgress};
 use crate::fault::InjectedFault;
 use crate::history::Violation;
 use crate::net::{Net, NodeLink};
-use crate::node::{NoNetwork, NodeProcess, OwnService, SimDevices, SimNode};
+use crate::node::{NodeProcess, OwnService, SimDevices, SimNode};
 use crate::pool::{Census, SimPools};
 use crate::sent_times::{NotedWrites, SentTimes};
+use crate::sockets::{SimNetwork, Sockets};
 use crate::topology::{ACCOUNTS, DRIVE, LISTINGS, OBJECTS, POLICIES, Topology, address};
 use crate::trace::Trace;
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
@@ -23,6 +24,7 @@ use listing_engine::Kind;
 use listing_server::{ListingServer, ListingServerOptions};
 use object_server::{ObjectServer, ObjectServerOptions};
 use parking_lot::Mutex;
+use peer::http_server::Shutdown;
 use peer::message::ServerKind;
 use peer::{Peers, Service};
 use std::io;
@@ -44,6 +46,7 @@ pub struct SimCluster {
     pub trace: Trace,
     /// The links between nodes.
     pub net: Net,
+    pub(crate) sockets: Sockets,
     /// Where everything belongs.
     pub topology: Arc<Topology>,
     /// The nodes.
@@ -90,6 +93,7 @@ impl SimCluster {
                 Some(Bug::SyncsNothing | Bug::CommitsNothing) => files.lie(true),
                 Some(Bug::KeepsTemporaries) => files.keep_temporaries(),
                 Some(Bug::ForgetsHints) => files.forget_hints(),
+                Some(Bug::ObeysForeignSchemas) => files.obey_any_schema(),
                 _ => {}
             }
             SimNode {
@@ -104,6 +108,7 @@ impl SimCluster {
             executor,
             dice,
             trace,
+            sockets: Sockets::new(net.clone()),
             net,
             topology: Arc::new(topology.unshared()),
             nodes,
@@ -120,8 +125,8 @@ impl SimCluster {
     /// Starts a node that is not up.
     pub fn boot(&mut self, number: usize) -> io::Result<()> {
         self.processes += 1;
-        let (home, node) = (TaskOwner(self.processes), &self.nodes[number]);
-        let world = self.world(home, node);
+        let home = TaskOwner(self.processes);
+        let world = self.world(home, number);
         let source = SimDevices {
             world: world.clone(),
             checks: self.config.bug != Some(Bug::SkipsChecksums),
@@ -142,9 +147,15 @@ impl SimCluster {
         if let Some(informing) = &listings.informing {
             informing.set_peers(peers.clone());
         }
-        self.net.open(number, OBJECTS, home, objects.clone());
-        self.net.open(number, LISTINGS, home, listings.containers.clone());
-        self.net.open(number, ACCOUNTS, home, listings.accounts.clone());
+        let doors = Shutdown::default();
+        let reached = match self.config.over_bytes {
+            true => self.noted(objects.clone()),
+            false => objects.clone(),
+        };
+        let services = [reached, listings.containers.clone(), listings.accounts.clone()];
+        for (port, service) in [OBJECTS, LISTINGS, ACCOUNTS].into_iter().zip(services) {
+            self.serve((number, port), (home, &world), service, &doors)?;
+        }
         let options = GatewayOptions {
             account_autocreate: self.config.whole,
             ..GatewayOptions::default()
@@ -158,6 +169,7 @@ impl SimCluster {
             objects,
             listings: listings.containers,
             accounts: listings.accounts,
+            doors,
         });
         self.trace.note(format!("n{number}: begins"));
         if self.replicates {
@@ -175,9 +187,11 @@ impl SimCluster {
             "n{number}: ends{}",
             if with_power { " with its power" } else { "" }
         ));
-        self.net.close(number);
+        self.net.close(number, with_power);
+        self.sockets.close(number);
         self.executor.end(process.home);
         drop(process);
+        self.net.closed();
         match with_power {
             true => self.nodes[number].files.restore_power(),
             false => self.nodes[number].files.close_all(),
@@ -252,6 +266,7 @@ impl SimCluster {
                     listings.store(changed_listings.clone());
                 }
             }
+            InjectedFault::IdleConnections(from) => self.sit_idle(from, OUTSIDE),
             InjectedFault::Skew(number, micros) => self.nodes[number].clock.skew(micros),
         }
         Ok(())
@@ -291,12 +306,16 @@ impl SimCluster {
         self.executor.end(OUTSIDE);
     }
 
-    fn world(&self, home: TaskOwner, node: &SimNode) -> World {
+    fn world(&self, home: TaskOwner, number: usize) -> World {
+        let node = &self.nodes[number];
         let executor = self.executor.clone();
         World {
             clock: Arc::new(node.clock.clone()),
             random: Arc::new(self.dice.clone()),
-            network: Arc::new(NoNetwork),
+            network: Arc::new(SimNetwork {
+                sockets: self.sockets.clone(),
+                node: number,
+            }),
             tasks: Arc::new(SimTasks {
                 executor: executor.clone(),
                 home,
@@ -420,6 +439,9 @@ impl SimCluster {
                 peers.register(&ip, OBJECTS, self.noted(own(objects)));
                 peers.register(&ip, LISTINGS, own(&listings.containers));
                 peers.register(&ip, ACCOUNTS, own(&listings.accounts));
+                continue;
+            }
+            if self.config.over_bytes {
                 continue;
             }
             for port in [OBJECTS, LISTINGS, ACCOUNTS] {

@@ -20,6 +20,8 @@ pub struct ClusterConfig {
     pub unlucky: usize,
     /// About how much time lies between two passes of a replicator; none before the end without.
     pub replicates_every: Option<Duration>,
+    /// Nodes speak HTTP to one another, over connections; else what they say arrives as messages.
+    pub over_bytes: bool,
     /// A planted bug.
     pub bug: Option<Bug>,
     /// Containers are databases; without they are played.

@@ -27,6 +27,8 @@ pub enum InjectedFault {
     Drive(usize, DriveFault),
     /// Objects belong elsewhere from now on.
     NewRing,
+    /// A client that asks for nothing keeps connections from a node to all others.
+    IdleConnections(usize),
     /// A node's clock is off by so many microseconds.
     Skew(usize, i64),
 }

@@ -237,6 +237,7 @@ fn rows_are_there(run: &SimRun, path: usize) -> Result<(), Violation> {
 
 /// Neither files nor tasks are left that mean nothing to anybody.
 fn nothing_left(run: &mut SimRun) -> Result<(), Violation> {
+    run.cluster.close_doors();
     let quiet = run.cluster.executor.now() + QUIET;
     run.advance(quiet, |_| false)?;
     let SimCluster { nodes, executor, .. } = &run.cluster;

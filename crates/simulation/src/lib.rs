@@ -10,8 +10,8 @@
 //! Always holds: no thread, no real clock, file or socket. A broken promise comes with its seed.
 //! Accounts and containers are played there; `databases/` has runs of their own for container servers and their
 //! replicators, `whole/` has runs of whole clusters.
-//! Deliberately absent: HTTP between nodes (calls travel as calls, see `net.rs`), SQLite's own files, the program
-//! rsync, jobs that meet on one drive in the middle of each other.
+//! Deliberately absent: HTTP to gateways, and between nodes outside of the runs that have it (`doors.rs`); SQLite's own
+//! files, the program rsync, jobs that meet on one drive in the middle of each other.
 //!
 //! What must always hold (DESIGN §5), and the bugs ([`bugs::Bug`]) that show that its breach is found:
 //!
@@ -29,6 +29,7 @@
 //! | rows reach the listings | `ForgetsRows` |
 //! | trouble with a drive is contained | `PanicsOnFaults`, `KeepsTemporaries` |
 //! | no request leaves its account | `ForgetsAccounts` |
+//! | no stranger at a port takes service away | `SeatsConnections` |
 //! | memory has bounds | `QueuesWithoutBound`, `LeaksTasks` |
 //!
 //! | question | file |
@@ -47,6 +48,7 @@
 //! | tasks, time, clocks | `executor.rs`, `clock.rs` |
 //! | what a loss of power leaves of a drive | `disk/drive.rs` |
 //! | what becomes of a message | `net.rs` |
+//! | … and of bytes, where nodes speak HTTP | `doors.rs`, `sockets.rs`, `connections.rs` |
 //! | work that blocks | `pool.rs` |
 //! | does it find anything? | `bugs/` |
 //! | containers as databases, and their replicators | `databases/` |
@@ -60,10 +62,12 @@ mod client;
 pub mod clock;
 pub mod cluster;
 pub mod config;
+mod connections;
 pub mod containers;
 pub mod databases;
 pub mod dice;
 pub mod disk;
+mod doors;
 pub mod executor;
 pub mod fault;
 pub mod history;
@@ -77,6 +81,7 @@ mod replication;
 pub mod run;
 pub mod sent_times;
 mod sim_run;
+mod sockets;
 pub mod topology;
 pub mod trace;
 mod watch;

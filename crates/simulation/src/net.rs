@@ -1,9 +1,10 @@
 //! The links between nodes: calls are delivered late, out of order, or not at all, and so are their answers.
 //!
-//! Nodes speak through [`Service`] calls, not through bytes of HTTP: what a connection can do to a call is done here. A
-//! call or an answer may be held up long enough for later ones to overtake it; a link may be cut (then what is sent is
-//! refused, or nothing comes back until the caller's patience ends), an answer may get lost although the call was
-//! served, a call may come twice, a body may break off anywhere; a node that dies takes the calls along that it serves.
+//! Nodes speak through [`Service`] calls, unless a run has them speak HTTP (`doors.rs`): what a connection can do to a
+//! call is done here, and which links are cut and what gets lost is known here for both. A call or an answer may be
+//! held up long enough for later ones to overtake it; a link may be cut (then what is sent is refused, or nothing comes
+//! back until the caller's patience ends), an answer may get lost although the call was served, a call may come twice,
+//! a body may break off anywhere; a node that dies takes the calls along that it serves.
 //! A break is seen where bodies have a length, and mostly where they have none; what replicators of objects say to one
 //! another may also just end, as it does when a server gives up in the middle. Of what a node knows only what HTTP
 //! carries arrives: no shared checksums.
@@ -46,6 +47,10 @@ struct State {
     /// So many of 100 pieces of bodies are the last that comes.
     breaking: u64,
     doors: BTreeMap<(usize, u16), Door>,
+    /// Nothing is late.
+    hurries: bool,
+    /// A node that loses its power right now.
+    darkened: Option<usize>,
 }
 
 #[derive(Clone)]
@@ -70,12 +75,48 @@ impl Net {
         self.0.state.lock().doors.insert((node, port), Door { home, service });
     }
 
-    /// Nothing of `node` answers any more.
-    pub fn close(&self, node: usize) {
+    /// Nothing of `node` answers any more. Until [`Net::closed`], its connections end as its power does, or as its
+    /// process.
+    pub fn close(&self, node: usize, with_power: bool) {
         let mut state = self.0.state.lock();
+        state.darkened = with_power.then_some(node);
         let closed: Vec<_> = state.doors.extract_if(.., |(number, _), _| *number == node).collect();
         drop(state);
         drop(closed);
+    }
+
+    /// All connections of the node that was closed have ended.
+    pub fn closed(&self) {
+        self.0.state.lock().darkened = None;
+    }
+
+    /// Whether no process of `node` runs.
+    pub(crate) fn is_down(&self, node: usize) -> bool {
+        let state = self.0.state.lock();
+        !state.doors.keys().any(|(number, _)| *number == node)
+    }
+
+    /// Whether `node` loses its power right now.
+    pub(crate) fn is_darkened(&self, node: usize) -> bool {
+        self.0.state.lock().darkened == Some(node)
+    }
+
+    pub(crate) fn executor(&self) -> &Executor {
+        &self.0.executor
+    }
+
+    pub(crate) fn dice(&self) -> &Dice {
+        &self.0.dice
+    }
+
+    pub(crate) fn note(&self, line: impl FnOnce() -> String) {
+        self.0.trace.note(line());
+    }
+
+    /// Whether a request comes a second time.
+    pub(crate) fn repeats(&self) -> bool {
+        let repeating = self.0.state.lock().repeating;
+        repeating > 0 && self.0.dice.chance(repeating)
     }
 
     /// Cuts the link from one node to another, or mends it.
@@ -85,6 +126,11 @@ impl Net {
             true => state.cut.insert((from, to)),
             false => state.cut.remove(&(from, to)),
         };
+    }
+
+    /// Nothing is late.
+    pub(crate) fn hurry(&self) {
+        self.0.state.lock().hurries = true;
     }
 
     /// So many of 100 answers get lost from now on.
@@ -108,29 +154,33 @@ impl Net {
         (state.cut, state.losing, state.repeating, state.breaking) = (BTreeSet::new(), 0, 0, 0);
     }
 
-    fn is_cut(&self, from: usize, to: usize) -> bool {
+    pub(crate) fn is_cut(&self, from: usize, to: usize) -> bool {
         self.0.state.lock().cut.contains(&(from, to))
     }
 
-    fn loses(&self) -> bool {
+    pub(crate) fn loses(&self) -> bool {
         let losing = self.0.state.lock().losing;
         losing > 0 && self.0.dice.chance(losing)
     }
 
     /// Whether a connection breaks in the middle of a body.
-    fn breaks(&self) -> bool {
+    pub(crate) fn breaks(&self) -> bool {
         let breaking = self.0.state.lock().breaking;
         (breaking > 0 && self.0.dice.chance(breaking)) || (self.loses() && self.0.dice.chance(20))
     }
 
     /// How long a message takes; a few are overtaken by many.
-    async fn travel(&self) {
+    pub(crate) fn delay(&self) -> Duration {
         let dice = &self.0.dice;
-        let micros = match dice.up_to(40) {
-            0 => dice.between(5_000, 3_000_000),
+        let hurries = self.0.state.lock().hurries;
+        Duration::from_micros(match dice.up_to(40) {
+            0 if !hurries => dice.between(5_000, 3_000_000),
             _ => dice.between(50, 5_000),
-        };
-        self.0.executor.sleep(Duration::from_micros(micros)).await;
+        })
+    }
+
+    pub(crate) async fn travel(&self) {
+        self.0.executor.sleep(self.delay()).await;
     }
 
     /// The body as it arrives. One that `may_just_end` is not always seen to break off.
@@ -276,6 +326,14 @@ enum Rest {
 
 fn reset() -> Result<Bytes, BodyError> {
     Err(BodyError::Broken("the connection was reset".into()))
+}
+
+/// Between which nodes a connection is, and to which port.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Between {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) port: u16,
 }
 
 #[derive(Clone, Copy)]

@@ -8,12 +8,12 @@ use gateway::Gateway;
 use http::StatusCode;
 use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine};
 use object_server::DeviceSource;
+use peer::http_server::Shutdown;
 use peer::{Body, Call, Peers, Response, Service};
-use std::io;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use world::{BoxFuture, Datagrams, Listener, Network, Stream, World};
+use world::World;
 
 /// One node.
 pub struct SimNode {
@@ -43,6 +43,8 @@ pub struct NodeProcess {
     pub listings: Arc<dyn Service>,
     /// Its own accounts.
     pub accounts: Arc<dyn Service>,
+    /// Ends its servers.
+    pub doors: Shutdown,
 }
 
 /// A service of the process that calls it. Services hold the peers that they call, which must not hold them in turn:
@@ -87,26 +89,5 @@ impl DeviceSource for SimDevices {
         // Short, for the simulation's hours to see marks end.
         config.verified_for = Duration::from_secs(5);
         Ok(Arc::new(FilesEngine::start(config, self.world.clone())))
-    }
-}
-
-/// Nothing goes over sockets here.
-pub(crate) struct NoNetwork;
-
-impl Network for NoNetwork {
-    fn listen(&self, _host: &str, _port: u16, _backlog: u32) -> io::Result<Box<dyn Listener>> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn datagrams(&self, _host: &str, _port: u16) -> io::Result<Box<dyn Datagrams>> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn local_datagrams(&self, _path: &Path) -> io::Result<Box<dyn Datagrams>> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn connect(&self, _host: String, _port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
-        Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) })
     }
 }

@@ -60,6 +60,8 @@ pub struct RunPlan {
     pub own_times: bool,
     /// Nothing goes wrong but clocks. Then what is acknowledged is not lost to what came before it.
     pub only_clocks: bool,
+    /// Nothing goes wrong that a request may fail for.
+    pub must_serve: bool,
     /// Whether processes end before the end, so that what was not acknowledged may be forgotten.
     pub interrupts: bool,
 }
@@ -69,6 +71,10 @@ pub const PATHS: [(&str, &str, &str); 3] = [("AUTH_a", "c", "o"), ("AUTH_b", "c"
 
 /// In so many of 100 runs gateways give writes their times, by clocks that are up to a minute off.
 const OWN_TIMES: u64 = 25;
+/// In so many of 100 runs nodes speak HTTP.
+const OVER_BYTES: u64 = 25;
+/// In so many of 100 of these, nothing goes wrong but what no request may fail for.
+const MUST_SERVE: u64 = 10;
 
 impl RunPlan {
     /// What `dice` have in store.
@@ -80,6 +86,7 @@ impl RunPlan {
             marks: dice.chance(50),
             unlucky: dice.up_to(nodes),
             replicates_every: None,
+            over_bytes: false,
             bug,
             databases: None,
             whole: false,
@@ -90,6 +97,7 @@ impl RunPlan {
             events: vec![],
             own_times: false,
             only_clocks: false,
+            must_serve: false,
             interrupts: false,
         };
         let asked = 6 + dice.up_to(14);
@@ -102,6 +110,13 @@ impl RunPlan {
         if dice.chance(60) {
             let passes = 1 + dice.up_to(5) as u64;
             plan.config.replicates_every = Some(Duration::from_millis(1 + at / passes));
+        }
+        plan.config.over_bytes = dice.chance(OVER_BYTES) && bug != Some(Bug::TrustsShortAnswers);
+        let is_calm = plan.config.over_bytes && dice.chance(MUST_SERVE);
+        if is_calm || bug == Some(Bug::SeatsConnections) {
+            plan.must_serve(dice, at);
+            plan.events.sort_by_key(|(at, _)| *at);
+            return plan;
         }
         plan.own_times = dice.chance(OWN_TIMES) || bug == Some(Bug::TrustsOwnClock);
         if plan.own_times {
@@ -124,16 +139,28 @@ impl RunPlan {
             );
         }
         if bug == Some(Bug::SkipsChecksums) {
-            // By chance only one run in forty has a bit flipped, and few of these in a body that is read afterwards.
-            plan.config.marks = false;
-            plan.interrupts = true;
-            plan.add(
-                dice.between(0, at + 100),
-                PlannedEvent::InjectedFault(InjectedFault::Drive(plan.config.unlucky, DriveFault::FlippedBit)),
-            );
+            plan.add_flipped_bit(dice, at);
         }
         plan.events.sort_by_key(|(at, _)| *at);
         plan
+    }
+
+    /// By chance only one run in forty has a bit flipped, and few of these in a body that is read afterwards.
+    fn add_flipped_bit(&mut self, dice: &Dice, end: u64) {
+        (self.config.marks, self.interrupts) = (false, true);
+        let fault = InjectedFault::Drive(self.config.unlucky, DriveFault::FlippedBit);
+        self.add(dice.between(0, end + 100), PlannedEvent::InjectedFault(fault));
+    }
+
+    /// Something that must not keep clients from being served.
+    fn must_serve(&mut self, dice: &Dice, end: u64) {
+        self.must_serve = true;
+        // No request is refused because a drive is busy.
+        (self.config.over_bytes, self.config.queue) = (true, 200);
+        for _ in 0..1 + dice.up_to(2) {
+            let idle = InjectedFault::IdleConnections(dice.up_to(self.nodes));
+            self.add(dice.between(0, end + 1), PlannedEvent::InjectedFault(idle));
+        }
     }
 
     /// Clocks that are off from the beginning, and clocks that jump.

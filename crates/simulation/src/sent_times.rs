@@ -7,7 +7,7 @@ use crate::bugs::Bug;
 use http::HeaderMap;
 use parking_lot::Mutex;
 use peer::message::header_names::X_BACKEND_TIMESTAMP;
-use peer::message::{HeaderField, Message};
+use peer::message::{HeaderField, Message, ServerKind};
 use peer::{Call, Response, Service};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl SentTimes {
     }
 }
 
-/// The object server of a node as a gateway reaches it.
+/// The object server of a node: as a gateway reaches it, or, where nodes speak HTTP, what it is reached by.
 pub(crate) struct NotedWrites {
     pub(crate) inner: Arc<dyn Service>,
     pub(crate) sent: SentTimes,
@@ -50,6 +50,7 @@ pub(crate) struct NotedWrites {
 #[async_trait::async_trait]
 impl Service for NotedWrites {
     async fn call(&self, call: Call) -> Response {
+        let call = call.decoded(ServerKind::Object);
         let is_write = match &call.message {
             Message::PutObject(put) => {
                 self.sent.note(&put.headers, &put.timestamp);

@@ -47,6 +47,9 @@ impl SimRun {
 
     /// Lets everything happen that the plan has; then all is well again.
     pub(crate) fn play(&mut self) -> Result<(), Violation> {
+        if self.plan.must_serve {
+            self.cluster.net.hurry();
+        }
         for number in 0..self.plan.nodes {
             self.cluster.begin(number)?;
         }
@@ -151,6 +154,15 @@ impl SimRun {
             self.cluster
                 .trace
                 .note(format!("client: {number} was answered {status}"));
+            // What meets a deletion or what is not there everywhere yet may find no majority.
+            let must_succeed = matches!(
+                ask,
+                PlannedRequest::Get { .. } | PlannedRequest::Put { cut_short: false, .. }
+            );
+            if self.plan.must_serve && must_succeed && !(200..500).contains(&status) {
+                let what = format!("{ask:?} {number} was answered {status} although nothing is wrong");
+                return Err(Violation(what));
+            }
             match (ask, status) {
                 (PlannedRequest::Get { .. }, 200) => {
                     if let Some(body) = body {

@@ -151,3 +151,9 @@ fn unbuildable(error: impl std::fmt::Display) -> Violation {
 pub(crate) fn address(node: usize) -> String {
     format!("10.0.0.{}", node + 1)
 }
+
+/// Which node is reached so.
+pub(crate) fn node_of(address: &str) -> Option<usize> {
+    let number: usize = address.strip_prefix("10.0.0.")?.parse().ok()?;
+    number.checked_sub(1)
+}

@@ -192,6 +192,10 @@ pub trait Databases: Send + Sync {
     /// What a commit does: the file's content is `content` from now on, wholly or not at all, and on stable storage
     /// when it is `synced`.
     fn commit(&self, path: &Path, content: &[u8], synced: bool) -> io::Result<()>;
+    /// Whether schemas are obeyed that Swift does not make. A simulation may say so, to show what comes of it.
+    fn obeys_any_schema(&self) -> bool {
+        false
+    }
 }
 
 /// A file system.

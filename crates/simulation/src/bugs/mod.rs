@@ -62,6 +62,8 @@ pub enum Bug {
     KeepsDeletionsToItself,
     /// Clocks: a gateway takes its own clock for right, whatever storage says is newer.
     TrustsOwnClock,
+    /// Service: a connection has a seat, whether anything is asked over it or not.
+    SeatsConnections,
     /// Listings: container servers acknowledge rows that they do not keep.
     DropsRows,
     /// Listings: account servers acknowledge figures that they do not keep.
@@ -86,11 +88,13 @@ pub enum Bug {
     ReplacesDatabases,
     /// Databases: commits are not durable.
     CommitsNothing,
+    /// Databases: one from the network may bring triggers of its own.
+    ObeysForeignSchemas,
 }
 
 impl Bug {
     /// All that the seeds of a test find.
-    pub const ALL: [Bug; 20] = [
+    pub const ALL: [Bug; 21] = [
         Bug::SyncsNothing,
         Bug::AcknowledgesUnstored,
         Bug::LastArrivalWins,
@@ -111,6 +115,7 @@ impl Bug {
         Bug::TakesOlderReplicas,
         Bug::KeepsDeletionsToItself,
         Bug::TrustsOwnClock,
+        Bug::SeatsConnections,
     ];
 }
 
@@ -129,7 +134,7 @@ impl Bug {
     ];
 
     /// All of databases that the seeds of a test find.
-    pub const OF_DATABASES: [Bug; 7] = [
+    pub const OF_DATABASES: [Bug; 8] = [
         Bug::TrustsLostRows,
         Bug::TakesOlderRows,
         Bug::TakesOlderMetadata,
@@ -137,6 +142,7 @@ impl Bug {
         Bug::ForgetsDeletedRows,
         Bug::ReplacesDatabases,
         Bug::CommitsNothing,
+        Bug::ObeysForeignSchemas,
     ];
 }
 

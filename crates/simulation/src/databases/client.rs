@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{EntityPath, Partition, PolicyIndex};
 
-const TIMEOUTS: Timeouts = Timeouts {
+pub(super) const TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_millis(500),
     response: Duration::from_secs(10),
 };

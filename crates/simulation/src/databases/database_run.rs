@@ -1,6 +1,7 @@
 //! A run with databases: its cluster, what clients wrote, and how it goes on from event to event.
 
 use super::client::{self, ContainerReplies};
+use super::foreign;
 use super::history::{ContainerHistory, ContainerVerb, ContainerWrite};
 use super::plan::{DatabaseEvent, DatabasePlan};
 use crate::cluster::SimCluster;
@@ -51,6 +52,7 @@ impl DatabaseRun {
             self.until(at, || false)?;
             match event {
                 DatabaseEvent::Client { node, container, verb } => self.ask(node, container, verb),
+                DatabaseEvent::Foreign { from, to, container } => foreign::bring(&self.cluster, from, to, container),
                 DatabaseEvent::InjectedFault(fault) => self.cluster.inject(fault)?,
             }
         }

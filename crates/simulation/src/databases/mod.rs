@@ -3,8 +3,9 @@
 //!
 //! Clients write to few containers and few names in them, each replica by itself, and remember what each has
 //! acknowledged: such a row is binding whether other replicas have it or not, for its object server relies on that.
-//! Faults are those of all runs; besides, calls may come twice, and containers come to belong elsewhere. When all is
-//! well again replicators must make all replicas equal within a few passes: see `inspect.rs`.
+//! Faults are those of all runs; besides, calls may come twice, containers come to belong elsewhere, and a stranger
+//! brings databases with triggers of their own (`foreign.rs`). When all is well again replicators must make all
+//! replicas equal within a few passes: see `inspect.rs`.
 //! SQLite works on copies in memory here (`world::files::Databases`): its pages, journals and locks are not tested.
 //! Deliberately absent: accounts, reclaiming, several policies (`whole/` has them), shard ranges, flipped bits (SQLite
 //! has no checksums).
@@ -15,9 +16,11 @@
 //! | the newest timestamp wins, of rows, items, the whole | `TakesOlderRows`, `TakesOlderMetadata` |
 //! | … deletions included | `ForgetsDeletedRows`, `ForgetsDeletedContainers` |
 //! | replicas become equal | `TrustsLostRows` |
+//! | no stranger at a port takes data away | `ObeysForeignSchemas` |
 
 mod client;
 mod database_run;
+mod foreign;
 mod history;
 mod inspect;
 mod names;

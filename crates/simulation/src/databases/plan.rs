@@ -13,6 +13,8 @@ use std::time::Duration;
 const FULL: usize = 0;
 /// Milliseconds between two passes of a replicator, about, at least.
 const PACE: u64 = 300;
+/// In so many of 100 runs a stranger brings databases with triggers of their own.
+const FOREIGN: u64 = 25;
 
 /// Something that happens.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +25,8 @@ pub(super) enum DatabaseEvent {
         container: usize,
         verb: ContainerVerb,
     },
+    /// A client that is no replicator brings a node a database from another.
+    Foreign { from: usize, to: usize, container: usize },
     /// Something goes wrong, or right again.
     InjectedFault(InjectedFault),
 }
@@ -52,6 +56,7 @@ impl DatabasePlan {
             marks: false,
             unlucky: dice.up_to(nodes),
             replicates_every: None,
+            over_bytes: false,
             bug,
             databases: Some(databases),
             whole: false,
@@ -84,8 +89,24 @@ impl DatabasePlan {
         if dice.chance(30) {
             plan.add(0, InjectedFault::Repeats(20));
         }
+        if dice.chance(FOREIGN) || bug == Some(Bug::ObeysForeignSchemas) {
+            for _ in 0..1 + dice.up_to(3) {
+                let event = plan.foreign(dice);
+                plan.events
+                    .push((Duration::from_millis(dice.between(0, at + 100)), event));
+            }
+        }
         plan.events.sort_by_key(|(at, _)| *at);
         plan
+    }
+
+    fn foreign(&self, dice: &Dice) -> DatabaseEvent {
+        let from = dice.up_to(self.nodes);
+        DatabaseEvent::Foreign {
+            from,
+            to: (from + 1 + dice.up_to(self.nodes - 1)) % self.nodes,
+            container: dice.up_to(CONTAINERS),
+        }
     }
 
     fn add(&mut self, millis: u64, fault: InjectedFault) {

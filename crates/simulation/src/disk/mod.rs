@@ -73,6 +73,8 @@ struct NodeDisks {
     keeps_temporaries: bool,
     /// A bug: changed suffixes are not noted.
     forgets_hints: bool,
+    /// A bug: databases may bring any schema.
+    obeys_any_schema: bool,
 }
 
 /// The content of a file, and its attributes.
@@ -92,6 +94,7 @@ impl SimFiles {
             all_named: false,
             keeps_temporaries: false,
             forgets_hints: false,
+            obeys_any_schema: false,
         };
         Self {
             state: Arc::new(Mutex::new(disks)),
@@ -169,6 +172,11 @@ impl SimFiles {
     /// A bug: suffixes that have changed are not noted.
     pub fn forget_hints(&self) {
         self.state.lock().forgets_hints = true;
+    }
+
+    /// A bug: databases may bring any schema.
+    pub fn obey_any_schema(&self) {
+        self.state.lock().obeys_any_schema = true;
     }
 
     /// A bug: syncs claim to have happened.

@@ -211,6 +211,10 @@ impl Databases for SimFiles {
             Ok(())
         })
     }
+
+    fn obeys_any_schema(&self) -> bool {
+        self.state.lock().obeys_any_schema
+    }
 }
 
 impl FileSystem for SimFiles {

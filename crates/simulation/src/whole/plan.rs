@@ -62,6 +62,7 @@ impl WholePlan {
             marks: dice.chance(50),
             unlucky: dice.up_to(nodes),
             replicates_every: dice.chance(60).then(|| Duration::from_millis(dice.between(800, 5_000))),
+            over_bytes: false,
             bug,
             databases: Some(databases),
             whole: true,

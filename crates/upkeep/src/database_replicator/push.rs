@@ -103,6 +103,21 @@ impl Push<'_> {
         done.map_err(|fault| fault.within("our own database failed"))
     }
 
+    /// [`Self::ours`] of the database that this pass found: one that has taken its place meanwhile numbers its rows
+    /// anew, so that points of the one say nothing of the other.
+    async fn found_one<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Broker) -> Result<T, listing_engine::Error> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let id = self.found.info.summary.id.clone();
+        let work = move |broker: &Broker| {
+            let read = work(broker)?;
+            broker.check_is_still(&id)?;
+            Ok(read)
+        };
+        self.ours(work).await
+    }
+
     async fn compared(&mut self, replica: &ReplicaClient<'_>, response: &ReplicaResponse) -> Result<(), Fault> {
         let theirs = read(&response.body).and_then(|sent: Value| Summary::from_answer(&sent));
         let theirs = theirs.ok_or_else(|| Fault::peer("its response to sync is not one"))?;
@@ -200,7 +215,7 @@ impl Push<'_> {
             self.remember(&theirs.id, point).await?;
             return Err(Fault::peer("it has fallen far behind; more rows go with the next pass"));
         }
-        let points = self.ours(|broker| broker.sync_points(Direction::Incoming)).await?;
+        let points = self.found_one(|broker| broker.sync_points(Direction::Incoming)).await?;
         let points: Vec<Value> = points.iter().map(SyncPoint::to_json).collect();
         let merge = vec![json!("merge_syncs"), json!(points)];
         replica.ask(merge).await?.success()?;
@@ -209,7 +224,7 @@ impl Push<'_> {
 
     async fn rows_behind(&self, point: i64) -> Result<Vec<Numbered>, Fault> {
         let count = self.context.options.per_diff.max(1);
-        self.ours(move |broker| broker.rows_since(point, count)).await
+        self.found_one(move |broker| broker.rows_since(point, count)).await
     }
 
     async fn remember(&self, remote_id: &str, point: i64) -> Result<(), Fault> {
@@ -217,8 +232,8 @@ impl Push<'_> {
             remote_id: remote_id.to_owned(),
             point,
         };
-        self.ours(move |broker| broker.merge_sync_points(&[known], Direction::Outgoing))
-            .await
+        let id = self.found.info.summary.id.clone();
+        self.ours(move |broker| broker.note_sent(&id, &known)).await
     }
 
     /// Sends the whole database, then says what is to be done with it.
