@@ -6,13 +6,16 @@ import time
 
 from harness.client import Client
 from harness.cluster import healthy
-from harness.flood import Clients, connects, idle, message, ordinary, slow
+from harness.flood import Clients, connects, idle, message, ordinary, percentile, slow
 from harness.layout import ROLES
 
 SEATS = 32  # max_clients
 CONNECTIONS = 1000  # max_connections
 SECONDS = 4  # of the flood
 LARGE = b"x" * 2**22  # more than sockets hold
+CRAWLING = 150  # slow uploads, and as many slow downloads
+PER_SLOW = 256 * 1024  # bytes of memory
+SLACK = 16 * 2**20  # bytes that are not theirs
 
 
 def start(make_system, kind):
@@ -50,6 +53,28 @@ def test_ordinary_clients_do_not_notice(make_system):
     assert Client(system.auth_url).get("flood", "small") == b"small"
     warnings = [line for line in system.log().splitlines() if "connections closed to make room" in line]
     assert 1 <= len(warnings) <= 5, warnings
+
+
+def test_a_slow_client_takes_little_memory(make_system):
+    system = make_system("up").start()
+    client = Client(system.auth_url, timeout=120)
+    client.put("slow")
+    client.put("slow", "large", body=LARGE)
+    write = message("PUT", client.path("slow", "object"), client.token, length=2**20, stay=True)
+    read = message("GET", client.path("slow", "large"), client.token, stay=True)
+
+    def crawl(count, seconds):
+        """Memory beside so many of each: the median of some looks, as what is under way at first is freed."""
+        with Clients(slow, system.port, write, count), Clients(slow, system.port, read, count, receive_buffer=4096):
+            looks = []
+            for _ in range(seconds * 10):
+                time.sleep(0.1)
+                looks.append(system.rss())
+        return percentile(looks, 0.5)
+
+    before = crawl(8, 1)  # threads, pools and caches are there
+    each = (crawl(CRAWLING, 8) - before - SLACK) // (2 * CRAWLING)
+    assert each < PER_SLOW, f"{each} bytes for each slow client"
 
 
 def test_storage_servers_do_not_notice(make_system):

@@ -187,8 +187,9 @@ impl Staged {
         Ok(())
     }
 
-    /// Writes what is still gathered, the usual way: it is no multiple of anything.
-    pub(crate) fn append_gathered(&mut self) -> Result<(), FsError> {
+    /// Writes what is still gathered, the usual way: it is no multiple of anything. From now on all content is written
+    /// so, and nothing of it is held in memory between two writes.
+    pub fn append_gathered(&mut self) -> Result<(), FsError> {
         match self.gathered.take() {
             Some(gathered) => self.append(gathered.bytes()),
             None => Ok(()),

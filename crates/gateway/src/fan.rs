@@ -26,6 +26,8 @@ pub(crate) const CHUNKS_AHEAD: usize = 8;
 const CHUNK: usize = 64 * 1024;
 /// … but what has come is sent on after this time.
 const GATHERING: Duration = Duration::from_secs(1);
+/// After fewer bytes than this, room for a chunk is made as they come: replicas may hold it for long.
+const FEW: usize = 4 * 1024;
 
 /// What becomes known at a body's end.
 pub(crate) struct BodyEnd {
@@ -84,7 +86,8 @@ impl Fan<'_> {
         if first.len() >= CHUNK / 2 {
             return Ok(Some(first));
         }
-        let mut gathered = BytesMut::with_capacity(CHUNK);
+        let room = if first.len() < FEW { first.len() } else { CHUNK };
+        let mut gathered = BytesMut::with_capacity(room);
         gathered.extend_from_slice(&first);
         let clock = &self.shared.world.clock;
         let began = clock.elapsed();

@@ -137,6 +137,11 @@ pub trait ObjectWriter: Send {
     /// Appends.
     fn write(&mut self, bytes: &[u8]) -> Result<(), EngineError>;
 
+    /// The sender is slow: bytes that were appended are not to be held in memory for a long write.
+    fn hold_nothing(&mut self) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     /// Bytes appended so far.
     fn written(&self) -> u64;
 

@@ -3,6 +3,7 @@
 //! Always holds: a body that ends is exactly as long as was promised; one that is too slow, too long or
 //! cut short is a [`Refusal`].
 
+use crate::batch::{Batch, Gathering};
 use crate::mime::{MimeEvent, MimeSplitter, NotMime, PartHead};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
@@ -24,6 +25,8 @@ pub(crate) struct IncomingBody {
     limit: u64,
     received: u64,
     statsd: Statsd,
+    /// What the last batch had no room for.
+    rest: Bytes,
 }
 
 impl IncomingBody {
@@ -37,6 +40,7 @@ impl IncomingBody {
             limit: limits.bytes,
             received: 0,
             statsd: Statsd::default(),
+            rest: Bytes::new(),
         }
     }
 
@@ -104,6 +108,18 @@ impl IncomingBody {
     }
 }
 
+impl IncomingBody {
+    /// The next pieces, enough for a write; none at the end.
+    pub(crate) async fn batch(&mut self) -> Result<Batch, Refusal> {
+        let mut gathering = Gathering::begin(&self.world, &mut self.rest);
+        while !gathering.is_enough() {
+            let Some(piece) = self.next().await? else { break };
+            self.rest = gathering.take(piece);
+        }
+        Ok(gathering.finish())
+    }
+}
+
 /// How much and how long.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyLimits {
@@ -119,22 +135,6 @@ pub(crate) fn too_large() -> Refusal {
     Refusal::Text(StatusCode::PAYLOAD_TOO_LARGE, "Your request is too large.".into())
 }
 
-/// Bytes gathered for one write.
-const BATCH: usize = 256 * 1024;
-
-impl IncomingBody {
-    /// The next pieces, enough for a write; none at the end.
-    pub(crate) async fn batch(&mut self) -> Result<Vec<Bytes>, Refusal> {
-        let (mut pieces, mut size) = (Vec::new(), 0);
-        while size < BATCH {
-            let Some(piece) = self.next().await? else { break };
-            size += piece.len();
-            pieces.push(piece);
-        }
-        Ok(pieces)
-    }
-}
-
 /// A body wrapped in MIME; see `mime.rs`.
 pub(crate) struct MimeBody {
     incoming: IncomingBody,
@@ -143,6 +143,8 @@ pub(crate) struct MimeBody {
     part_over: bool,
     /// It was the last.
     over: bool,
+    /// What the last batch of the part had no room for.
+    rest: Bytes,
 }
 
 impl MimeBody {
@@ -152,6 +154,7 @@ impl MimeBody {
             splitter: MimeSplitter::new(boundary),
             part_over: true,
             over: false,
+            rest: Bytes::new(),
         }
     }
 
@@ -183,32 +186,29 @@ impl MimeBody {
     }
 
     /// The next bytes of the part, enough for a write; none at its end.
-    pub(crate) async fn batch(&mut self) -> Result<Vec<Bytes>, Refusal> {
-        let (mut pieces, mut size) = (Vec::new(), 0);
-        while size < BATCH && !self.part_over {
+    pub(crate) async fn batch(&mut self) -> Result<Batch, Refusal> {
+        let mut gathering = Gathering::begin(&self.incoming.world, &mut self.rest);
+        while !gathering.is_enough() && !self.part_over {
             match self.event().await? {
-                MimeEvent::Data(bytes) => {
-                    size += bytes.len();
-                    pieces.push(bytes);
-                }
+                MimeEvent::Data(bytes) => self.rest = gathering.take(bytes),
                 end => {
                     self.part_over = true;
                     self.over = end == MimeEvent::End;
                 }
             }
         }
-        Ok(pieces)
+        Ok(gathering.finish())
     }
 
     /// The whole part, if it is no longer than `limit`.
     pub(crate) async fn document(&mut self, limit: usize) -> Result<Vec<u8>, Refusal> {
         let mut document = Vec::new();
         loop {
-            let pieces = self.batch().await?;
-            if pieces.is_empty() {
+            let batch = self.batch().await?;
+            if batch.is_empty() {
                 return Ok(document);
             }
-            pieces.iter().for_each(|piece| document.extend_from_slice(piece));
+            batch.pieces.iter().for_each(|piece| document.extend_from_slice(piece));
             if document.len() > limit {
                 return Err(Refusal::bad_request("a MIME document is too long"));
             }

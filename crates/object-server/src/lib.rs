@@ -27,6 +27,7 @@
 //! Pages: `docs/journeys/put-object.md`, `docs/journeys/get-object.md`. Tests: `tests/`, of which
 //! `as_openstack.rs` asks OpenStack's own object server the same questions.
 
+mod batch;
 mod delete;
 mod deletes;
 mod devices;

@@ -11,12 +11,13 @@ use object_engine::{EngineError, FoundObject, ObjectReader};
 use parking_lot::Mutex;
 use peer::{Body, BodyError, Feed};
 use std::sync::Arc;
-use storage_shell::Refusal;
+use storage_shell::{Refusal, Turn};
 use vocabulary::ByteRange;
 use world::World;
 
-/// Bytes per read: few hops for a big object, and at most three of these in memory per request.
-const CHUNK: usize = 256 * 1024;
+/// Bytes per read. A client that takes nothing holds up to three of these: one that is being written, one behind it,
+/// and one in the channel.
+const CHUNK: usize = 128 * 1024;
 
 /// A stretch of a body to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,6 +217,6 @@ impl Pump {
                 })
             }
         };
-        self.device.run_patiently(job).await
+        self.device.run_patiently(Turn::Behind, job).await
     }
 }

@@ -3,16 +3,16 @@
 //! Always holds: a sink that is dropped before its commit leaves nothing behind, and cleaning up happens
 //! on the workers, too; every byte passes MD5 once, here, unless the sender in this process does it.
 
+use crate::batch::Batch;
 use crate::devices::ObjectDevice;
 use crate::refusal::refused_by;
-use bytes::Bytes;
 use md5::{Digest as _, Md5};
 use object_engine::ObjectWriter;
 use parking_lot::Mutex;
 use peer::Digest;
 use std::sync::Arc;
 use std::time::Duration;
-use storage_shell::Refusal;
+use storage_shell::{Refusal, Turn};
 use vocabulary::hex;
 use world::World;
 
@@ -78,24 +78,27 @@ impl Sink {
     }
 
     /// Appends.
-    pub(crate) async fn write(&self, pieces: Vec<Bytes>) -> Result<(), Refusal> {
-        let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
-        let (pieces, began) = (Arc::new(pieces), self.world.clock.elapsed());
+    pub(crate) async fn write(&self, batch: Batch) -> Result<(), Refusal> {
+        let bytes = batch.len();
+        let (batch, began) = (Arc::new(batch), self.world.clock.elapsed());
         let job = || {
-            let (writing, pieces) = (self.writing.clone(), pieces.clone());
+            let (writing, batch) = (self.writing.clone(), batch.clone());
             move |device: &ObjectDevice| {
                 let mut writing = writing.lock();
                 let Some(writing) = writing.as_mut() else { return Ok(()) };
-                for piece in pieces.iter() {
+                for piece in &batch.pieces {
                     writing.writer.write(piece).map_err(refused_by(device))?;
                     if let Checksum::Ours(md5) = &mut writing.checksum {
                         md5.update(piece);
                     }
                 }
+                if batch.is_slow {
+                    writing.writer.hold_nothing().map_err(refused_by(device))?;
+                }
                 Ok(())
             }
         };
-        let written = self.device.run_patiently(job).await;
+        let written = self.device.run_patiently(Turn::Behind, job).await;
         self.spent(bytes, began);
         written
     }
@@ -120,7 +123,7 @@ impl Sink {
                 publish(device, WrittenBody { writer, md5, size })
             }
         };
-        let committed = self.device.run_patiently(job).await;
+        let committed = self.device.run_patiently(Turn::First, job).await;
         self.spent(0, began);
         committed
     }

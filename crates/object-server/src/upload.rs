@@ -221,7 +221,7 @@ impl Upload {
             let writer = writer.map_err(|error| refusal_of(&error, device))?;
             Ok::<_, Refusal>((self, prior, writer))
         };
-        let (upload, prior, writer) = device.run(job).await?;
+        let (upload, prior, writer) = device.run_behind(job).await?;
         Ok((upload, prior, Sink::new(&state.world, device, writer, digest)))
     }
 

@@ -84,7 +84,7 @@ impl Upload {
         let mut size = 0;
         let mut batch = wrapped.batch().await?;
         while !batch.is_empty() {
-            size += batch.iter().map(|piece| piece.len() as u64).sum::<u64>();
+            size += batch.len();
             let (written, next) = join(sink.write(batch), wrapped.batch()).await;
             written?;
             batch = next?;

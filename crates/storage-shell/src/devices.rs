@@ -86,6 +86,15 @@ pub enum Lane {
     Replication,
 }
 
+/// Which jobs of a lane come first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Of short requests, and what ends a long one.
+    First,
+    /// Of long transfers.
+    Behind,
+}
+
 /// Threads of a device for [`Lane::Replication`], started when it is first used. What they write is synced by as many
 /// at once, for which a file system needs hardly more time than for one.
 pub const REPLICATION_THREADS: usize = 16;
@@ -146,22 +155,37 @@ impl<E: DeviceEngine> PooledDevice<E> {
         T: Send + 'static,
         R: From<DeviceFault> + Send + 'static,
     {
-        match self.attempt(job).await {
+        match self.attempt(Turn::First, job).await {
+            JobEnd::Ran(done) => done,
+            JobEnd::NotRun(fault) => Err(fault.into()),
+        }
+    }
+
+    /// [`PooledDevice::run`] for the beginning of a long transfer: jobs of short requests come first.
+    pub async fn run_behind<T, R>(
+        self: &Arc<Self>,
+        job: impl FnOnce(&Self) -> Result<T, R> + Send + 'static,
+    ) -> Result<T, R>
+    where
+        T: Send + 'static,
+        R: From<DeviceFault> + Send + 'static,
+    {
+        match self.attempt(Turn::Behind, job).await {
             JobEnd::Ran(done) => done,
             JobEnd::NotRun(fault) => Err(fault.into()),
         }
     }
 
     /// [`PooledDevice::run`] for the middle of a body, where giving up would waste what went before: when the queue is
-    /// full it waits for its turn, ten seconds at most.
-    pub async fn run_patiently<T, R, J>(self: &Arc<Self>, job: impl Fn() -> J) -> Result<T, R>
+    /// full it waits for its turn, ten seconds at most. With [`Turn::Behind`] jobs of short requests come first.
+    pub async fn run_patiently<T, R, J>(self: &Arc<Self>, turn: Turn, job: impl Fn() -> J) -> Result<T, R>
     where
         T: Send + 'static,
         R: From<DeviceFault> + Send + 'static,
         J: FnOnce(&Self) -> Result<T, R> + Send + 'static,
     {
         for _ in 0..MAX_BUSY_PAUSES {
-            match self.attempt(job()).await {
+            match self.attempt(turn, job()).await {
                 JobEnd::Ran(done) => return done,
                 JobEnd::NotRun(busy) if busy.fault.kind == FaultKind::Contention => {
                     self.world.clock.sleep(BUSY_PAUSE).await;
@@ -172,7 +196,11 @@ impl<E: DeviceEngine> PooledDevice<E> {
         Err(busy(&self.name).into())
     }
 
-    async fn attempt<T, R>(self: &Arc<Self>, job: impl FnOnce(&Self) -> Result<T, R> + Send + 'static) -> JobEnd<T, R>
+    async fn attempt<T, R>(
+        self: &Arc<Self>,
+        turn: Turn,
+        job: impl FnOnce(&Self) -> Result<T, R> + Send + 'static,
+    ) -> JobEnd<T, R>
     where
         T: Send + 'static,
         R: Send + 'static,
@@ -181,7 +209,7 @@ impl<E: DeviceEngine> PooledDevice<E> {
             return JobEnd::NotRun(self.out_of_service());
         }
         let device = self.clone();
-        let work = self.workers.run(move || {
+        let work = move || {
             let _job = device.health.enter();
             match device.engine.check() {
                 Ok(()) => JobEnd::Ran(job(&device)),
@@ -190,7 +218,13 @@ impl<E: DeviceEngine> PooledDevice<E> {
                     JobEnd::NotRun(DeviceFault::new(&*device.name, fault))
                 }
             }
-        });
+        };
+        let work = async {
+            match turn {
+                Turn::First => self.workers.run(work).await,
+                Turn::Behind => self.workers.run_behind(work).await,
+            }
+        };
         let done = tokio::select! {
             biased;
             done = work => done,

@@ -2,8 +2,10 @@
 //!
 //! One slow or hung drive costs only its own requests: its queue fills, further work for it is
 //! refused at once ([`WorkerError::Busy`]), and other devices have their own workers.
-//! Always holds: at most `threads` jobs run and `queue` wait; a job that was accepted runs even
+//! Always holds: at most `threads` jobs run and `queue` of each kind wait; a job that was accepted runs even
 //! when no caller waits for it any more, so half-done disk work is never abandoned.
+//! Jobs of long transfers wait behind the others ([`Workers::run_behind`]), so that many of them do not hold up short
+//! requests; one job in [`TURNS`] is one of theirs while any waits.
 //! Threads begin when there is work for them and end when there has been none for [`IDLE`]: most jobs have a device to
 //! themselves for a moment each half minute, and a thread that only waits still holds memory.
 //! Threads for background work can be [nicer](NiceThreads): one of those makes room at once when a thread that serves
@@ -24,6 +26,9 @@ pub const IDLE: Duration = if cfg!(test) {
 } else {
     Duration::from_secs(10)
 };
+
+/// Of so many jobs one is of those that wait behind the others, if any waits there.
+const TURNS: usize = 4;
 
 /// Blocking work.
 pub type Job = Box<dyn FnOnce() + Send>;
@@ -117,7 +122,7 @@ struct Shared {
     name: String,
     queue: Mutex<Queue>,
     ready: Condvar,
-    /// Jobs that may wait.
+    /// Jobs that may wait, and as many behind those.
     limit: usize,
     /// Threads that may live at a time.
     threads: usize,
@@ -131,7 +136,7 @@ impl Shared {
         Load {
             name: self.name.strip_prefix(PREFIX).unwrap_or(&self.name).to_owned(),
             running: queue.living.saturating_sub(queue.waiting),
-            waiting: queue.jobs.len(),
+            waiting: queue.len(),
             limit: self.limit,
         }
     }
@@ -142,10 +147,30 @@ const PREFIX: &str = "io-";
 
 struct Queue {
     jobs: VecDeque<Job>,
+    /// Jobs that wait behind those.
+    behind: VecDeque<Job>,
+    /// Jobs begun since one of these was.
+    passed: usize,
     open: bool,
     /// Threads that live, and those of them that wait for a job.
     living: usize,
     waiting: usize,
+}
+
+impl Queue {
+    fn len(&self) -> usize {
+        self.jobs.len() + self.behind.len()
+    }
+
+    fn pop(&mut self) -> Option<Job> {
+        let is_their_turn = self.jobs.is_empty() || self.passed + 1 >= TURNS;
+        if is_their_turn && let Some(job) = self.behind.pop_front() {
+            self.passed = 0;
+            return Some(job);
+        }
+        self.passed += 1;
+        self.jobs.pop_front()
+    }
 }
 
 /// The I/O workers of one device. Dropping it ends the threads once their queue is empty.
@@ -170,6 +195,8 @@ impl Workers {
             name: format!("{PREFIX}{name}"),
             queue: Mutex::new(Queue {
                 jobs: VecDeque::new(),
+                behind: VecDeque::new(),
+                passed: 0,
                 open: true,
                 living: 0,
                 waiting: 0,
@@ -195,30 +222,54 @@ impl Workers {
     /// Runs `job` on a worker and waits for its result. What it logs stands in the caller's span, as if it had run
     /// there.
     pub async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, WorkerError> {
+        self.run_in(false, job).await
+    }
+
+    /// The same for a job of a long transfer: jobs of [`Workers::run`] come first.
+    pub async fn run_behind<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, WorkerError> {
+        self.run_in(true, job).await
+    }
+
+    async fn run_in<T: Send + 'static>(
+        &self,
+        is_behind: bool,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, WorkerError> {
         let (done, result) = oneshot::channel();
         let span = tracing::Span::current();
         // A caller that has gone is fine: the work itself has been done.
-        self.submit(Box::new(move || drop(done.send(span.in_scope(job)))))?;
+        self.submit(is_behind, Box::new(move || drop(done.send(span.in_scope(job)))))?;
         result.await.map_err(|_| WorkerError::Panicked)
     }
 
-    fn submit(&self, job: Job) -> Result<(), WorkerError> {
+    fn submit(&self, is_behind: bool, job: Job) -> Result<(), WorkerError> {
         let shared = match &self.kind {
             WorkersKind::Threads(shared) => shared,
             WorkersKind::Given(pool) => return pool.submit(job),
         };
         let mut queue = shared.queue.lock();
-        if queue.jobs.len() >= shared.limit {
+        let jobs = match is_behind {
+            true => &mut queue.behind,
+            false => &mut queue.jobs,
+        };
+        if jobs.len() >= shared.limit {
             return Err(WorkerError::Busy);
         }
-        queue.jobs.push_back(job);
-        if queue.waiting < queue.jobs.len()
+        jobs.push_back(job);
+        if queue.waiting < queue.len()
             && queue.living < shared.threads
             && let Err(error) = one_more(shared, &mut queue)
             && queue.living == 0
         {
             tracing::error!("{}: no thread can be started: {error}", shared.name);
-            queue.jobs.pop_back();
+            let jobs = match is_behind {
+                true => &mut queue.behind,
+                false => &mut queue.jobs,
+            };
+            jobs.pop_back();
             return Err(WorkerError::Busy);
         }
         drop(queue);
@@ -229,7 +280,7 @@ impl Workers {
     /// Jobs that wait for a thread.
     pub fn waiting(&self) -> usize {
         match &self.kind {
-            WorkersKind::Threads(shared) => shared.queue.lock().jobs.len(),
+            WorkersKind::Threads(shared) => shared.queue.lock().len(),
             WorkersKind::Given(pool) => pool.waiting(),
         }
     }
@@ -277,7 +328,7 @@ fn next(shared: &Shared) -> Option<Job> {
     let mut queue = shared.queue.lock();
     let mut idle = false;
     loop {
-        if let Some(job) = queue.jobs.pop_front() {
+        if let Some(job) = queue.pop() {
             return Some(job);
         }
         if !queue.open || idle {
@@ -310,7 +361,7 @@ mod tests {
             .await
         });
         begun.await.unwrap();
-        workers.submit(Box::new(|| {})).unwrap();
+        workers.submit(false, Box::new(|| {})).unwrap();
         let load = |running, waiting| Load {
             name: "sda".into(),
             running,

@@ -87,6 +87,10 @@ impl ObjectWriter for FileWriter {
         Ok(())
     }
 
+    fn hold_nothing(&mut self) -> Result<(), EngineError> {
+        self.staged.append_gathered().map_err(|error| self.state.blame(error))
+    }
+
     fn written(&self) -> u64 {
         self.staged.length()
     }

@@ -91,7 +91,7 @@ async fn a_full_queue_refuses_at_once_and_is_waited_for_in_the_middle_of_a_body(
         let device = device.clone();
         tokio::spawn(async move {
             device
-                .run_patiently(|| |_: &PooledDevice<Leftovers>| Ok::<_, Fault>(3))
+                .run_patiently(Turn::Behind, || |_: &PooledDevice<Leftovers>| Ok::<_, Fault>(3))
                 .await
         })
     };
