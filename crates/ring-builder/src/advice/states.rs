@@ -2,7 +2,7 @@
 //! many replicas of partitions are left.
 //!
 //! Always holds: all charts have the same devices in the same places, and the same scale; bytes and sizes are those
-//! that the command printed; of a large ring servers, and of a long way some of its steps are drawn, which the title tells.
+//! that the command printed; of a large ring servers, and of a long way some of its steps are drawn; the title tells.
 
 use super::canvas::{
     BLUE, Canvas, GREEN, GREY, LIGHT, MARGIN, Meaning, ORANGE, RED, WIDTH, fill, has_names, room_for, step,
