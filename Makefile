@@ -16,7 +16,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations bench-features bench-metrics deb clean
+.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood log-volume race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations bench-features bench-metrics deb clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -92,6 +92,9 @@ torture: build $(VENV)/ready   ## kill -9 under load, 200 times and more
 
 flood: build $(VENV)/ready   ## 20,000 idle connections and 4,000 slow clients beside ordinary ones; ARGS="--idle 1000 --slow 100"
 	$(VENV)/bin/python tests/faults/flood.py $(ARGS)
+
+log-volume: build $(VENV)/ready   ## lines and bytes that a cluster logs in an hour, beside OpenStack's; ARGS="--seconds 600"
+	$(VENV)/bin/python tests/operator/log_volume.py $(ARGS)
 
 race: dist $(VENV)/ready   ## OpenStack Swift and Martlet side by side; writes the table of docs/performance.md
 	MARTLET_BIN=target/dist/martlet $(VENV)/bin/python tests/race/race.py --write docs/performance.md

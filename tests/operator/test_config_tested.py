@@ -50,11 +50,29 @@ def test_a_misspelt_option_is_refused(layout, role, command):
     assert status == 1 and f"option mount_chek in [{section}] of {conf} is ignored" in said, said
 
 
+@pytest.mark.parametrize("role, command", [case for case in CASES if not case[1].endswith("-server")])
+def test_a_misspelt_option_that_all_in_the_file_share_is_refused(layout, role, command):
+    """And what the server of the file reads there, or another daemon, is none."""
+    conf = layout.etc / layout.conf_name(role)
+    theirs = {"account": "auto_create_account_prefix = .x", "container": "allow_versions = true", "object": "keep_cache_size = 7"}[role]
+    text = conf.read_text().replace("[DEFAULT]", f"[DEFAULT]\n{theirs}\nconcurrency = 3\nreclaim_age = 604800\nlog_custom_handlers = x", 1)
+    conf.write_text(text)
+    status, said = tried(command, conf)
+    assert status == 0, said
+    conf.write_text(text.replace("[DEFAULT]", "[DEFAULT]\nmount_chek = false", 1))
+    status, said = tried(command, conf)
+    assert status == 1 and f"option mount_chek in [DEFAULT] of {conf} is ignored" in said, said
+
+
 @pytest.mark.parametrize("command", WITH_GATEWAY)
 def test_a_misspelt_option_of_a_daemon_with_a_gateway_is_refused(layout, command):
     assert tried(command, gateway_conf(layout, command)) == (0, "")
     status, said = tried(command, gateway_conf(layout, command, intervall=3))
     assert status == 1 and f"option intervall in [{command}]" in said, said
+    conf = gateway_conf(layout, command)
+    conf.write_text(conf.read_text().replace("[DEFAULT]", "[DEFAULT]\nuserr = swift", 1))
+    status, said = tried(command, conf)
+    assert status == 1 and "option userr in [DEFAULT]" in said and "did you mean user?" in said, said
 
 
 @pytest.mark.parametrize("role, command", CASES)

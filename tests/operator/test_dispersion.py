@@ -1,13 +1,16 @@
 """`dispersion-populate` and `dispersion-report` beside OpenStack's: each makes what the other reports on, in the same words."""
 
 import json
+import os
 import re
 import shutil
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from harness.certificates import Authority, make
 from harness.client import Client
 from harness.cluster import Cluster
 from harness.layout import Layout
@@ -229,3 +232,68 @@ def test_keystone_of_both_versions(ground):
     assert two == ("/v2.0/tokens", {"auth": {"tenantName": "tenant", "passwordCredentials": {"username": "user", "password": "testing"}}})
     assert three[0] == "/v3/auth/tokens" and three[1]["auth"]["scope"]["project"] == {"name": "project", "domain": {"name": "pd"}}, three
     assert three[1]["auth"]["identity"]["password"]["user"] == {"name": "user", "password": "testing", "domain": {"name": "ud"}}
+
+
+class SecureTempAuth:
+    """Gives tokens over TLS, for an account that is reached without."""
+
+    def __init__(self, certificate, storage, token):
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                self.send_response(200)
+                for name, value in (("X-Storage-Url", storage), ("X-Auth-Token", token), ("Content-Length", "0")):
+                    self.send_header(name, value)
+                self.end_headers()
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.socket = context.wrap_socket(self.http.socket, server_side=True)
+        self.http.handle_error = lambda *_: None
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        self.url = f"https://127.0.0.1:{self.http.server_port}/auth/v1.0"
+
+
+def test_a_private_authority_and_what_is_wrong_with_a_certificate(ground, tmp_path, monkeypatch):
+    client, authority = Client(ground.cluster.auth_url), Authority(tmp_path / "ca")
+    wrong = authority.folder / "wrong"
+    wrong.write_text("no certificate")
+    servers = []
+
+    def attempt(certificate, *arguments, variables=(), **options):
+        servers.append(SecureTempAuth(certificate, f"http://127.0.0.1:{client.port}{client.root}", client.token))
+        ground.configure(auth_url=servers[-1].url, object_populate="no", retries=0, **options)
+        with monkeypatch.context() as patch:
+            for name, value in variables:
+                patch.setenv(name, str(value))
+            status, _, err = ground.ask("martlet", "dispersion-populate", *arguments)
+        return status, "\n".join(err)
+
+    try:
+        good, named, ended = authority.issue("good"), authority.issue("elsewhere.example", addresses=()), authority.issue("ended", days=-1)
+        hashed = tmp_path / "hashed"
+        hashed.mkdir()
+        shutil.copy(authority.certificate, hashed / "0a1b2c3d.0")
+        os.symlink(wrong, hashed / "README")
+        for arguments, variables, options in (([], [], {"cafile": authority.certificate}), (["--cafile", authority.certificate], [], {}), ([], [("SSL_CERT_FILE", authority.certificate)], {}),
+                                              ([], [("SSL_CERT_DIR", hashed)], {}), (["--insecure"], [], {})):
+            assert attempt(good, *arguments, variables=variables, **options) == (0, ""), (arguments, variables, options)
+        trusted = {"cafile": authority.certificate}
+        for certificate, options, variables, expected in (
+                (good, {}, (), "no authority that is trusted here vouches for its certificate: name the file of its authority (cafile, or the variable SSL_CERT_FILE)"),
+                (named, trusted, (), "its certificate is for elsewhere.example, not for 127.0.0.1: ask it by a name that is in the certificate"),
+                (ended, trusted, (), r"its certificate ended on \w+, \d+ \w+ \d+ [\d:]+ GMT: give the server a new one"),
+                (make(tmp_path / "self"), {"cafile": tmp_path / "self/cert.pem"}, (), "it shows the certificate of an authority as its own"),
+                (good, {"cafile": wrong}, (), "cafile = .*wrong: expected a PEM file with at least one certificate"),
+                (good, {}, [("SSL_CERT_FILE", wrong)], r"wrong: there is no PEM file with a certificate \(SSL_CERT_FILE\)"),
+                (good, {}, [("SSL_CERT_DIR", tmp_path / "nowhere")], r"nowhere: .*\(SSL_CERT_DIR\)")):
+            status, err = attempt(certificate, variables=variables, **options)
+            assert status == 1 and re.search(expected.replace("(cafile, or the variable SSL_CERT_FILE)", r"\(cafile"), err), (expected, err)
+    finally:
+        ground.configure()
+        for server in servers:
+            server.http.shutdown()
+        client.close()

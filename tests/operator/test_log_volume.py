@@ -2,8 +2,12 @@
 
 import json
 import re
+import shutil
+import time
 
 import pytest
+from swift.common import direct_client
+from swift.common.ring import Ring
 
 from harness import upkeep
 from harness.client import Client
@@ -65,3 +69,72 @@ def test_a_node_that_is_down_is_one_line_of_a_pass(cluster, role):
     done = run([martlet(), f"{role}-replicator", conf, "once", "-v"], timeout=120)
     lines = [line for line in (done.stdout + done.stderr).splitlines() if f"127.0.0.1:{down}" in line and " DEBUG " not in line]
     assert len(lines) == 1 and " WARN " in lines[0] and re.search(r"cannot connect.*, \d+ times in this pass", lines[0]), done.stderr
+
+
+def lines_about(output, what):
+    return [line for line in output.splitlines() if what in line and " DEBUG " not in line]
+
+
+def pass_over(cluster, daemon, role):
+    done = run([martlet(), daemon, cluster.etc / cluster.layout.conf_name(role, 0), "once", "-v"], timeout=120)
+    return done.stdout + done.stderr
+
+
+def fill(cluster, containers, after=None):
+    client = Client(cluster.auth_url)
+    for number in range(containers):
+        client.put(f"c{number}")
+    if after:
+        after()
+    for number in range(containers):
+        client.put(f"c{number}", "o", body=b"x")
+
+
+def test_a_device_that_is_gone_is_one_line_for_each_server_and_pass(cluster):
+    """The server answers (507), for each container, object and figure again."""
+    running = cluster(nodes=DEVICES)
+    gone = running.srv / "sdb2"
+    fill(running, 30, after=lambda: gone.rename(running.srv / "unplugged"))
+    for daemon, role, asked in (("object-updater", "object", "container"), ("container-updater", "container", "account")):
+        output = pass_over(running, daemon, role)
+        lines = lines_about(output, f"127.0.0.1:{running.layout.ports[asked, 1]}")
+        expected = r"507 Insufficient Storage, \d+ times in this pass" if asked == "container" else "507 Insufficient Storage"
+        assert len(lines) == 1 and " WARN " in lines[0] and re.search(expected, lines[0]), output
+    ring = Ring(str(running.etc), ring_name="account")
+    partition, nodes = ring.get_nodes("AUTH_test")
+    for node in nodes:
+        if node["device"] != "sdb2":
+            direct_client.direct_delete_account(node, partition, "AUTH_test")
+    time.sleep(0.1)  # delay_reaping = 0 is a deletion that is over
+    lines = lines_about(pass_over(running, "account-reaper", "account"), f"127.0.0.1:{running.layout.ports['object', 1]}")
+    assert len(lines) == 1 and re.search(r"507 Insufficient Storage, \d+ times in this pass", lines[0]), lines
+
+
+def test_tasks_that_fail_alike_are_one_line(cluster):
+    running = cluster()
+    client = Client(running.auth_url)
+    client.put("c")
+    for number in range(12):
+        client.put("c", f"o{number}", body=b"x", headers={"X-Delete-After": "1"})
+    due = time.time() + 1.5
+    for device in running.layout.devices:
+        shutil.rmtree(running.srv / device / "objects")
+    upkeep.once(running, "openstack", "container-updater", running.etc / "container-server.conf")
+    conf = upkeep.write_conf(running, "object-expirer.conf", "object-expirer")
+    time.sleep(max(0, due - time.time()))
+    output = upkeep.once(running, "martlet", "object-expirer", conf)
+    lines = lines_about(output, "Unexpected response while deleting object")
+    assert len(lines) == 1 and "404, 12 times in this pass" in lines[0], output
+
+
+def test_lines_on_standard_error_say_whose_they_are(cluster):
+    running = cluster()
+    Client(running.auth_url).put("c")
+    for (role, _), process in running.services.items():
+        lines = process.text().splitlines()
+        assert lines and all(re.match(rf"\S+Z {role}-server: ", line) for line in lines), lines
+    conf = running.etc / "container-server.conf"
+    assert re.search(r"Z container-updater:  INFO ", pass_over(running, "container-updater", "container"))
+    Client(running.auth_url).put("another")  # or there is nothing to report
+    conf.write_text(conf.read_text().replace("[DEFAULT]", "[DEFAULT]\nlog_name = rack7", 1))
+    assert re.search(r"Z rack7:  INFO ", pass_over(running, "container-updater", "container"))

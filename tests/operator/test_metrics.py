@@ -8,6 +8,7 @@ import urllib.request
 
 import pytest
 
+from harness import upkeep
 from harness.client import Client
 from harness.layout import ROLES
 from harness.places import REPOSITORY, martlet
@@ -163,6 +164,21 @@ def test_a_server_tells_the_age_of_the_last_pass_of_daemons_with_figures(make_sy
     page = scrape(system.layout.ports[role, 0])
     assert 0 <= figure(page, "martlet_daemon_last_pass_age_seconds", daemon=daemon) < 60
     assert figure(page, "martlet_daemon_last_pass_seconds", daemon=daemon) >= 0
+
+
+@pytest.mark.parametrize("role, daemon", [("account", "account-reaper"), ("container", "container-sync"), ("container", "container-reconciler")])
+def test_a_server_tells_the_age_of_the_last_pass_of_daemons_without_figures(make_system, role, daemon):
+    """They make no file that OpenStack's daemons do not make."""
+    system = make_system("separate").start()
+    conf = system.etc / f"{role}-server.conf"
+    if role == "container":
+        own = {} if daemon == "container-reconciler" else {"internal_client_conf_path": system.etc / f"{daemon}.conf"}
+        conf = upkeep.write_conf(system, f"{daemon}.conf", daemon, devices=system.srv, mount_check="false", **own)
+    before = set(system.layout.run.glob("*.recon"))
+    run([martlet(), daemon, conf, "once"], timeout=60)
+    page = scrape(system.layout.ports[role, 0])
+    assert 0 <= figure(page, "martlet_daemon_last_pass_age_seconds", daemon=daemon) < 60, page
+    assert set(system.layout.run.glob("*.recon")) == before
 
 
 def test_what_is_quarantined_is_told_once_on_a_node(make_system):

@@ -1,6 +1,7 @@
 """plan, ramp and simulate: what they say comes true when it is done."""
 
 import json
+import os
 import re
 import shlex
 import xml.dom.minidom
@@ -10,6 +11,7 @@ import pytest
 from swift.common.ring import RingBuilder
 
 from harness import ring_builder as builders
+from harness.places import REPOSITORY
 
 FIVE_ZONES = ["o.builder create 10 3 1",
               "o.builder add " + " ".join(f"r1z{zone}-10.0.{zone}.1:6200/d{drive} 16000" for zone in range(1, 6) for drive in range(1, 5)),
@@ -180,9 +182,8 @@ def test_a_ramp_waits_for_other_changes(ring):
 
 def test_a_ramp_says_when_it_ends(ring):
     output(ring, "add r1z6-10.0.6.1:6200/d1 16000")
-    out = unchanged(ring, "ramp z6 --max-move 1TiB/h --svg ramp.svg")
+    out = unchanged(ring, "ramp z6 --max-move 1TiB/h")
     assert re.search(r"1 devices, \d+ steps, .* move in all, done after", out) and "set_weight d20" in out
-    xml.dom.minidom.parse(str(ring / "ramp.svg"))
     for wrong in ("ramp z6", "ramp z9 --max-move 1TiB/h", "ramp z1 --max-move 1TiB/h", "ramp z6 --max-move fast", "ramp z1 --max-move 1kB/h --target-weight 0",
                   "ramp r1 --max-move 1TiB/h --target-weight 1", "ramp z1 --max-move 1TiB/h --target-weight nan", "ramp z6 --max-move 1TiB/h --used 200"):
         assert unchanged(ring, wrong, status=2)
@@ -222,11 +223,74 @@ def test_what_is_at_risk_in_other_rings(tmp_path, replicas):
 
 
 def test_simulations_for_people(ring):
-    out = unchanged(ring, "simulate --lose zone:3 --svg lost.svg")
+    out = unchanged(ring, "simulate --lose zone:3")
     assert "replicas left" in out and "Repair copies" in out and "Assumed: devices are 70% full" in out
-    xml.dom.minidom.parse(str(ring / "lost.svg"))
     assert "UNAVAILABLE" in unchanged(ring, "simulate --lose region:1", status=1)
     for wrong in ("simulate", "simulate --lose zone:9", "simulate --lose zone:x", "simulate --lose z3 --bandwidth 0/s", "simulate --lose z3 x"):
         assert unchanged(ring, wrong, status=2)
     output(ring, "dispersion --svg spread.svg")
-    xml.dom.minidom.parse(str(ring / "spread.svg"))
+    titles, texts = drawn(ring / "spread.svg")
+    assert len([title for title in titles if title.endswith("% of its share")]) == 20 and "10.0.3.1/d2" in texts
+    assert "within 5%" in texts and not {"less", "more", "several", "more than there should be"} & set(texts), texts
+
+
+def drawn(picture):
+    """Titles and texts of a picture; those of bars are titles."""
+    parsed = xml.dom.minidom.parse(str(picture))
+    return tuple([node.firstChild.data for node in parsed.getElementsByTagName(name)] for name in ("title", "text"))
+
+
+def charts(picture):
+    """For each chart in turn the bars: what each device holds, in words."""
+    titles, _ = drawn(picture)
+    bars = [title.split(": ", 1) for title in titles if re.match(r"10\.0\.\d\.1/d\d: ", title)]
+    count = len({name for name, _ in bars})
+    return [dict(bars[begin:begin + count]) for begin in range(0, len(bars), count)]
+
+
+def is_kept(picture):
+    """The page docs/operating/rings.md shows it; `MARTLET_WRITE=1` draws it anew."""
+    kept = REPOSITORY / "docs/operating/pictures" / picture.name
+    if os.environ.get("MARTLET_WRITE"):
+        kept.write_bytes(picture.read_bytes())
+    return kept.read_bytes() == picture.read_bytes()
+
+
+def test_the_picture_of_a_loss_shows_before_the_loss_and_the_repair(ring):
+    printed = json.loads(unchanged(ring, "simulate --lose zone:3 --json --svg simulate.svg"))
+    before, lost, after = charts(ring / "simulate.svg")
+    assert len(before) == 20 and all(words.endswith(" TiB, 70%") for words in before.values()), before
+    gone = {f"10.0.3.1/d{drive}" for drive in range(1, 5)}
+    assert {name for name, words in lost.items() if words == f"{before[name]} out of reach"} == gone, lost
+    full = round(printed["fill_percent_afterwards"])
+    assert {after.pop(name) for name in gone} == {"lost"} and all(abs(int(words.split()[-1].rstrip("%")) - full) <= 1 for words in after.values()), after
+    _, texts = drawn(ring / "simulate.svg")
+    left = printed["partitions_by_replicas_left"]["2"]
+    share = 100 * left / 1024
+    assert f"3 replicas left: {1024 - left} partitions ({100 - share:.1f}%); 2 replicas left: {left} partitions ({share:.1f}%)" in texts, texts
+    assert {"has room", "over 85% full", "lost"} <= set(texts) and not {"over 95% full", "size not known", "the devices of the command"} & set(texts), texts
+    assert is_kept(ring / "simulate.svg")
+
+
+def test_the_picture_of_a_loss_that_cannot_be_repaired(ring):
+    unchanged(ring, "simulate --lose zone:3 --lose zone:4 --used 90 --svg lost.svg", status=1)
+    _, texts = drawn(ring / "lost.svg")
+    assert any("does not fit" in text for text in texts) and "over 95% full" in texts and any("1 replica left" in text for text in texts), texts
+    unchanged(ring, "simulate --lose region:1 --svg lost.svg", status=1)
+    _, texts = drawn(ring / "lost.svg")
+    assert len(charts(ring / "lost.svg")) == 2 and "0 replicas left: 1024 partitions (100.0%)" in texts, texts
+
+
+def test_the_picture_of_a_ramp_shows_before_and_each_step(ring):
+    output(ring, "add " + " ".join(f"r1z6-10.0.6.1:6200/d{drive} 16000" for drive in range(1, 5)))
+    printed = json.loads(unchanged(ring, "ramp z6 --max-move 12TiB/h --json --svg ramp.svg"))
+    before, *steps = charts(ring / "ramp.svg")
+    assert len(steps) == len(printed["steps"]) > 1 and {before[f"10.0.6.1/d{drive}"] for drive in range(1, 5)} == {"0 B, 0%"}
+    fills = [int(step["10.0.6.1/d1"].split()[-1].rstrip("%")) for step in steps]
+    # Of 16 TB each, 24 of them hold what 20 held at 70 %.
+    assert fills == sorted(fills) and abs(fills[-1] - 58) <= 1 and abs(int(steps[-1]["10.0.1.1/d1"].split()[-1].rstrip("%")) - 58) <= 1, fills
+    _, texts = drawn(ring / "ramp.svg")
+    for step in printed["steps"]:
+        assert any(f"2 replicas in place while it moves: {step['partitions']} partitions" in text for text in texts), texts
+    assert "the devices of the command" in texts and "lost" not in texts
+    assert is_kept(ring / "ramp.svg")

@@ -12,7 +12,7 @@ pub fn start(common: &ServerCommon) {
 
 /// Starts logging where the one who tests a configuration reads: on standard error, what a start would warn of.
 pub fn start_test() {
-    telemetry::log::start(settings::LogLevel::Warning);
+    telemetry::log::start(settings::LogLevel::Warning, None);
 }
 
 /// A configuration that is tested: says what a start says, and refuses besides what is probably a slip.

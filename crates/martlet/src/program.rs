@@ -2,7 +2,7 @@
 //!
 //! Always holds: called as `swift-…` without `verbose` it behaves as OpenStack's programs do: it logs to the
 //! system's log and, once it works, lets go of its standard output, for whose end `swift-init` waits. Called as
-//! `martlet …` it logs to standard error.
+//! `martlet …` it logs to standard error, under the name of its command unless `log_name` says otherwise.
 
 use crate::failure::CommandFailure;
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout};
@@ -52,7 +52,7 @@ impl Program {
     pub fn start_logging(&self, common: &ServerCommon) {
         match self.is_quiet().then(|| self.system_log(common)).flatten() {
             Some(log) => telemetry::log::start_in(log, common.log_level),
-            None => telemetry::log::start(common.log_level),
+            None => telemetry::log::start(common.log_level, Some(self.log_name(common))),
         }
     }
 
@@ -62,16 +62,24 @@ impl Program {
             Some(host) => network.datagrams(host, common.log_udp_port),
             None => network.local_datagrams(&common.log_address),
         };
-        let own = ServerCommon::default().log_name;
-        let name = match (&self.link, common.log_name == own) {
-            (Some(link), true) => link.clone(),
-            _ => common.log_name.clone(),
-        };
         Some(SystemLog {
             socket: socket.ok()?,
             facility: common.log_facility,
-            name,
+            name: self.log_name(common),
         })
+    }
+
+    /// Whose lines they are: `log_name`, or what this program was called to be where that says nothing.
+    fn log_name(&self, common: &ServerCommon) -> String {
+        let called = || {
+            self.link
+                .clone()
+                .or_else(|| command(&self.arguments).map(str::to_owned))
+        };
+        match common.log_name == ServerCommon::default().log_name {
+            true => called().unwrap_or_else(|| common.log_name.clone()),
+            false => common.log_name.clone(),
+        }
     }
 
     /// Closes the output once the process works: a parent that waits for its end goes on. Output that is no pipe
@@ -127,6 +135,12 @@ pub const RUNNING: &str = "/proc/self/exe";
 pub fn link(arguments: &[OsString]) -> Option<&str> {
     let name = Path::new(arguments.first()?).file_name()?.to_str()?;
     name.strip_prefix(LINK_PREFIX)
+}
+
+/// `martlet object-server CONF` → `object-server`.
+fn command(arguments: &[OsString]) -> Option<&str> {
+    let mut words = arguments.iter().skip(1).filter_map(|argument| argument.to_str());
+    words.find(|word| !word.starts_with('-'))
 }
 
 /// From now on nothing comes from standard input.

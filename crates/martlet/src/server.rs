@@ -171,7 +171,7 @@ fn run_storage<S>(
             ReconFile::Account => (Role::Account, ServerKind::Account),
             ReconFile::Container => (Role::Container, ServerKind::Container),
             // The drives are the object server's.
-            ReconFile::Object | ReconFile::Drive => (Role::Object, ServerKind::Object),
+            _ => (Role::Object, ServerKind::Object),
         };
         let metrics = metrics.with_devices(Devices::new(drives).of_role(role));
         let world = &metrics.world.clone();
@@ -180,7 +180,7 @@ fn run_storage<S>(
         metrics.add(Arc::new(ReconFigures {
             world: world.clone(),
             directory: conf.storage.recon_cache_path.clone(),
-            files: vec![cache.file()],
+            files: cache.of_kind(),
         }));
         let made = make(Storage { world, swift, drives })?.measured(&metrics, role);
         watch_drives(world, drives, &conf.storage, cache);

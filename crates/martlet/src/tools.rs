@@ -88,14 +88,14 @@ pub fn config(line: &config::ConfigArguments) -> Result<(), CommandFailure> {
 
 /// `martlet drive-audit`.
 pub fn drive_audit(line: &drive_audit::DriveAuditArguments) -> Result<(), CommandFailure> {
-    telemetry::log::start(settings::LogLevel::Info);
+    telemetry::log::start(settings::LogLevel::Info, None);
     let runtime = runtime()?;
     tool(|console| runtime.block_on(drive_audit::run(line, &World::real(), console)))
 }
 
 /// `martlet recon-cron`.
 pub fn recon_cron(line: &recon_cron::ReconCronArguments) -> Result<(), CommandFailure> {
-    telemetry::log::start(settings::LogLevel::Warning);
+    telemetry::log::start(settings::LogLevel::Warning, None);
     let runtime = runtime()?;
     tool(|console| runtime.block_on(recon_cron::run(line, &World::real(), console)))
 }

@@ -232,8 +232,8 @@ fn tell(metrics: MetricsSetup, cluster: &Cluster, etc: &Path, options: &ServerOp
         world: metrics.world.clone(),
         directory: upkeep::recon_directory(&cluster.object.storage, Some(&upkeep::own_recon(etc))).to_owned(),
         files: [ReconFile::Object, ReconFile::Container, ReconFile::Account]
-            .map(ReconFile::file)
-            .to_vec(),
+            .map(ReconFile::of_kind)
+            .concat(),
     }));
     metrics.ready()
 }

@@ -232,12 +232,14 @@ fn run_alone(
         Passes::Endless | Passes::One => logging::start(common),
     }
     logging::warn_of(beginning.warnings)?;
+    if passes == Passes::None {
+        logging::warn_of(beginning.shared_slips)?;
+    }
     let swift = SwiftConf::load_from_dir(&common.swift_dir)?;
     logging::warn_of(&swift.warnings)?;
     if passes == Passes::None {
-        return test(&[&swift.warnings, beginning.warnings].concat(), common, |world| {
-            make(world, &swift)
-        });
+        let warnings = [&swift.warnings, beginning.warnings, beginning.shared_slips].concat();
+        return test(&warnings, common, |world| make(world, &swift));
     }
     let once = passes == Passes::One;
     priority::take(common);

@@ -7,6 +7,7 @@ use crate::body::Body;
 use crate::cluster_tls::ClusterClient;
 use crate::interim::{Begin, InterimStream};
 use crate::names::{Mark, Names};
+use crate::refused_certificate;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use std::fmt::Display;
@@ -127,7 +128,12 @@ impl Connector {
             .as_ref()
             .ok_or_else(|| no_connection("TLS is not configured"))?;
         let name = ServerName::try_from(host.to_owned()).map_err(no_connection)?;
-        Ok(Box::new(tls.connect(name, stream).await.map_err(no_connection)?))
+        let secured = tls.connect(name, stream).await;
+        let secured = secured.map_err(|error| match refused_certificate::described(host, &error) {
+            Some(why) => no_connection(why),
+            None => no_connection(format_args!("TLS: {error}")),
+        });
+        Ok(Box::new(secured?))
     }
 
     /// The cluster's handshake. It has more time than a connection, which the kernel takes while a server is busy.

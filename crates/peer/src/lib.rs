@@ -16,6 +16,7 @@
 //! | what is asked of whom | `call.rs`, `address.rs`; in which words: `message/` |
 //! | local or remote | `peers.rs` |
 //! | connections that are made and kept | `connect.rs`, `http_client.rs`, `url.rs` |
+//! | words about a certificate that is refused | `refused_certificate.rs` |
 //! | accepting connections | `http_server.rs` |
 //! | how many there may be, and which have to end | `connections.rs`, `activity.rs`, `watch.rs` |
 //! | how many requests an account may have | `shares.rs` |
@@ -51,6 +52,7 @@ mod names;
 pub mod peers;
 pub mod proxied;
 pub mod refusals;
+mod refused_certificate;
 mod requests;
 mod shares;
 pub mod ssync;

@@ -221,7 +221,8 @@ PROGRAM <builder_file> list_parts
     [--step-hours HOURS] [--json] [--svg FILE]
     Lays out the steps in which the devices found come in (or go out, with
     --target-weight 0) without more than SIZE moving per hour: the weights of each
-    step, the bytes it moves and when the last one ends. Changes nothing.",
+    step, the bytes it moves and when the last one ends. --svg draws the bytes on
+    each device before and after each step. Changes nothing.",
     ),
     UsagePage::new(
         "rebalance",
@@ -341,7 +342,8 @@ PROGRAM <builder_file> set_zone [--region <region>] [--ip <ip or hostname>] ...
     [--json] [--svg FILE]
     Says what is at risk when places fail (`region:1`, `zone:3`, `zone:1/3`,
     `server:10.0.0.1`, `device:7`, or a search value) and how long repair takes.
-    Changes nothing.",
+    --svg draws the bytes on each device and the replicas left before, with the
+    places lost, and after the repair. Changes nothing.",
     ),
     UsagePage::new(
         "validate",

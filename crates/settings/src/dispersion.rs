@@ -27,8 +27,11 @@ options! {
         endpoint_type: String = "publicURL",
         /// Its region, when there are several.
         region_name: String = "",
-        /// Do not verify Keystone's certificate.
+        /// Do not verify certificates, Keystone's and the gateway's.
         keystone_api_insecure: bool = "no",
+        /// Authorities in PEM that vouch for the certificates of Keystone and the gateway, such as one of your own; the
+        /// variables SSL_CERT_FILE and SSL_CERT_DIR, or else the authorities that browsers trust, when empty.
+        cafile: Option<PathBuf> = "",
         /// Directory of swift.conf and the rings.
         swift_dir: PathBuf = "/etc/swift",
         /// Share of the partitions that are looked at, in per cent.

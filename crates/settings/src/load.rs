@@ -307,6 +307,31 @@ impl Server {
     }
 }
 
+/// Options in `[DEFAULT]` that neither a server, nor a filter, nor a daemon (`own` are one's options) reads, and that
+/// OpenStack's do not read either.
+pub(crate) fn shared_slips(document: &Document, own: &[OptionDecl]) -> Vec<Warning> {
+    let Some(default) = document.section(DEFAULT) else {
+        return vec![];
+    };
+    let servers = [
+        AccountServerSettings::TABLE,
+        ContainerServerSettings::TABLE,
+        ObjectServerSettings::TABLE,
+        StorageCommon::TABLE,
+        own,
+    ];
+    let mut supported = names(&[PROXY_TABLES, &servers].concat());
+    supported.extend(openstack::DAEMONS);
+    supported.extend(FILTERS.iter().flat_map(|filter| names(&[filter.table])));
+    let kinds = [openstack::ACCOUNT, openstack::CONTAINER, openstack::OBJECT];
+    let mut known = [PROXY_KNOWN, &kinds].concat().concat();
+    known.extend(FILTERS.iter().flat_map(|filter| filter.known.iter().copied()));
+    let mut warnings = vec![];
+    check::options(document, default, &supported, &known, &mut warnings);
+    warnings.retain(|warning| warning.severity == Severity::Unknown);
+    warnings
+}
+
 fn names(tables: &[&[OptionDecl]]) -> Vec<&'static str> {
     tables.iter().flat_map(|t| t.iter().map(|o| o.name)).collect()
 }

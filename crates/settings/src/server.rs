@@ -63,7 +63,7 @@ options! {
         max_connections_spared: IpNetworks = "",
         /// Seconds from the first byte of a request to the end of its headers, and for a TLS handshake.
         client_header_timeout: Duration = "10",
-        /// Name on every log line.
+        /// Name on every log line. The default stands for the name of the program, such as object-server.
         log_name: String = "swift",
         /// Least level that is logged.
         log_level: LogLevel = "INFO",

@@ -5,6 +5,7 @@
 
 use crate::declare::{Options, Scope, options};
 use crate::ini::Document;
+use crate::load::shared_slips;
 use crate::report::{SettingsError, Severity, Warning};
 use crate::server::{ServerCommon, StorageCommon};
 use crate::statsd::StatsdSettings;
@@ -151,6 +152,9 @@ pub struct UpkeepConf<S> {
     pub scope: Scope,
     /// Options of its section that nothing reads. The server that shares the file reports those of `[DEFAULT]`.
     pub warnings: Vec<Warning>,
+    /// What is probably a slip in `[DEFAULT]`, for a test of this file. A start leaves that to the server that
+    /// shares it.
+    shared_slips: Vec<Warning>,
     file: PathBuf,
     section: String,
 }
@@ -162,6 +166,8 @@ pub struct DaemonConf<'a> {
     pub common: &'a ServerCommon,
     /// What to tell the operator first.
     pub warnings: &'a [Warning],
+    /// What to tell besides when the configuration is tested.
+    pub shared_slips: &'a [Warning],
 }
 
 impl<S: Options> UpkeepConf<S> {
@@ -182,6 +188,7 @@ impl<S: Options> UpkeepConf<S> {
             own_options: scope.iter().filter(own).map(|(name, _)| name.to_owned()).collect(),
             scope,
             warnings: warnings::<S>(document, section),
+            shared_slips: shared_slips(document, S::TABLE),
             file: document.path.clone(),
             section: section.into(),
         })
@@ -203,6 +210,7 @@ impl<S: Options> UpkeepConf<S> {
         DaemonConf {
             common: &self.common,
             warnings: &self.warnings,
+            shared_slips: &self.shared_slips,
         }
     }
 

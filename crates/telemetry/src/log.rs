@@ -1,8 +1,8 @@
 //! Where events go: standard error or the system's log, one line each.
 //!
-//! `2026-11-20T12:23:46.123456Z INFO request{txn=tx…}: message field=value`; lines about requests
-//! ([`access`], [`storage`]) stand after the time as they are. In the system's log the name of the program
-//! stands instead of the time, which that log adds by itself; a line it cannot take is lost.
+//! `2026-11-20T12:23:46.123456Z object-server:  INFO request{txn=tx…}: message field=value`; lines about requests
+//! ([`access`], [`storage`]) stand after time and name as they are. The system's log adds the time by itself; a line
+//! that it cannot take is lost. A tool's lines have no name.
 //! The time on a line is the machine's own and decides nothing.
 
 use crate::access::AccessLine;
@@ -20,13 +20,14 @@ use world::Datagrams;
 /// Target of lines that carry their own format.
 const REQUESTS: &str = "requests";
 
-/// Starts logging at `level` and above; only the first call counts.
-pub fn start(level: LogLevel) {
+/// Starts logging at `level` and above to standard error, each line with `name` (none for a tool); only the first call
+/// counts.
+pub fn start(level: LogLevel, name: Option<String>) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(filter(level))
         .with_writer(io::stderr)
         .with_ansi(false)
-        .event_format(Lines::timed())
+        .event_format(Lines::timed(name))
         .finish();
     // A second start (in tests) keeps the first one's settings.
     let _ = tracing::subscriber::set_global_default(subscriber);
@@ -151,12 +152,30 @@ struct Lines<T> {
     timed: bool,
 }
 
-impl Lines<SystemTime> {
-    /// With the time before each.
-    fn timed() -> Self {
+/// The time, and behind it whose line it is.
+#[derive(Clone)]
+struct TimeAndName(Option<String>);
+
+impl FormatTime for TimeAndName {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        SystemTime.format_time(writer)?;
+        match &self.0 {
+            Some(name) => write!(writer, " {name}:"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Lines<TimeAndName> {
+    /// With the time and a name before each.
+    fn timed(name: Option<String>) -> Self {
+        let time = TimeAndName(name);
         Self {
-            events: Format::default().with_target(false).with_ansi(false),
-            time: SystemTime,
+            events: Format::default()
+                .with_target(false)
+                .with_ansi(false)
+                .with_timer(time.clone()),
+            time,
             timed: true,
         }
     }
@@ -252,7 +271,7 @@ mod tests {
             .with_max_level(filter(LogLevel::Notice))
             .with_writer(move || writer.clone())
             .with_ansi(false)
-            .event_format(Lines::timed())
+            .event_format(Lines::timed(Some("object-server".to_owned())))
             .finish();
         tracing::subscriber::with_default(subscriber, || {
             let span = tracing::info_span!("request", txn = "tx1");
@@ -266,12 +285,12 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3, "{text}");
         assert!(
-            lines[0].contains("WARN request{txn=\"tx1\"}: device is slow device=\"sdb1\""),
+            lines[0].contains("Z object-server:  WARN request{txn=\"tx1\"}: device is slow device=\"sdb1\""),
             "{text}"
         );
         assert!(lines[1].ends_with(" a#012name#015\\x7f#012#012"), "{text}");
         let (time, rest) = lines[2].split_once(' ').unwrap();
         assert!(time.starts_with("20") && time.ends_with('Z'), "{text}");
-        assert_eq!(rest, "1.2.3.4 - GET /");
+        assert_eq!(rest, "object-server: 1.2.3.4 - GET /");
     }
 }

@@ -194,11 +194,7 @@ impl ContainerUpdater {
             .await;
         let took = responses.iter().filter(|response| response.is_success()).count();
         for response in responses.iter().filter(|response| !response.is_success()) {
-            let (place, why) = (&response.place, response.why());
-            match response.status() {
-                Some(_) => tracing::info!("{NAME}: {place} did not take the figures of {what}: {why}"),
-                None => self.peer_failures.note_at(place.clone(), what.clone(), why),
-            }
+            self.peer_failures.note_response(response, &what);
         }
         if took > responses.len() / 2 {
             return Reply::Taken;

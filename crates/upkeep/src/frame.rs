@@ -284,13 +284,17 @@ impl Daemon {
             _ => tracing::info!("{name}: {done} done, {failed} left for later, in {took:.1?}"),
         }
         let Some(recon) = &self.recon else { return };
-        // Daemons without figures make no file: OpenStack's leave none either.
-        if let Some((cache, figures)) = self.job.figures(&progress) {
-            recon.note(cache, figures).await;
-            let ended = self.world.clock.now().as_f64();
-            let pass = json!({ "last": ended, "seconds": progress.seconds() });
-            recon.note(cache, json!({ PASSES: { name: pass } })).await;
-        }
+        // Daemons without figures have a file of their own: OpenStack's leave none.
+        let cache = match self.job.figures(&progress) {
+            Some((cache, figures)) => {
+                recon.note(cache, figures).await;
+                cache
+            }
+            None => ReconFile::passes_of(name),
+        };
+        let ended = self.world.clock.now().as_f64();
+        let pass = json!({ "last": ended, "seconds": progress.seconds() });
+        recon.note(cache, json!({ PASSES: { name: pass } })).await;
     }
 }
 

@@ -86,6 +86,13 @@ pub struct UnexpectedStatus {
     pub trans_id: String,
 }
 
+impl UnexpectedStatus {
+    /// What came, without what was asked for: alike for all things of which it came.
+    pub(crate) fn answer(&self) -> String {
+        format!("{} answered {}", self.method, self.status)
+    }
+}
+
 /// A line of a listing, as far as upkeep looks at it. What is missing in it, or is no text, is empty: servers list what
 /// their databases hold, sizes below zero and nulls too, and one such line is no reason to read no other.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -1,7 +1,9 @@
-//! What peers did not do in a pass, one line for each peer and reason: a node that is down fails every partition.
+//! What a pass did not get done, one line for each peer and reason: a node that is down fails every partition, and a
+//! server that answers 507 every object. Each single failure is a line at DEBUG.
 //!
 //! Always holds: nothing is lost without a line; the reasons that are kept are bounded.
 
+use crate::ring_client::NodeResponse;
 use parking_lot::Mutex;
 use placement::Device;
 use std::collections::BTreeMap;
@@ -37,29 +39,53 @@ impl PeerFailures {
 
     /// The same with a peer's address, or its place (`ip:port/device`).
     pub(crate) fn note_at(&self, place: String, what: String, why: String) {
-        let daemon = self.daemon;
         let address = place.split('/').next().unwrap_or_default().to_owned();
+        self.keep(address, what, why);
+    }
+
+    /// `response` is no success: a status counts as silence does.
+    pub(crate) fn note_response(&self, response: &NodeResponse, what: impl Display) {
+        self.note_at(response.place.clone(), what.to_string(), response.why());
+    }
+
+    /// It is of no server's making, or not known of which.
+    pub(crate) fn note_item(&self, what: impl Display, why: impl Display) {
+        self.keep(String::new(), what.to_string(), why.to_string());
+    }
+
+    fn keep(&self, address: String, what: String, why: String) {
+        let daemon = self.daemon;
+        let from = if address.is_empty() {
+            String::new()
+        } else {
+            format!("{address}: ")
+        };
         let mut kept = self.kept.lock();
         let is_full = kept.len() >= MOST;
         match kept.get_mut(&(address.clone(), why.clone())) {
             Some(failed) => failed.times += 1,
-            None if is_full => return tracing::warn!("{daemon}: {place}: {why} ({what})"),
+            None if is_full => return tracing::warn!("{daemon}: {from}{why} ({what})"),
             None => {
                 let first = what.clone();
                 kept.insert((address, why.clone()), Failed { times: 1, first });
             }
         }
         drop(kept);
-        tracing::debug!("{daemon}: {place}: {why} ({what})");
+        tracing::debug!("{daemon}: {from}{why} ({what})");
     }
 
     /// The pass is over.
     pub(crate) fn report(&self) {
         let daemon = self.daemon;
         for ((address, why), Failed { times, first }) in std::mem::take(&mut *self.kept.lock()) {
+            let from = if address.is_empty() {
+                address
+            } else {
+                format!("{address}: ")
+            };
             match times {
-                1 => tracing::warn!("{daemon}: {address}: {why} ({first})"),
-                _ => tracing::warn!("{daemon}: {address}: {why}, {times} times in this pass (first: {first})"),
+                1 => tracing::warn!("{daemon}: {from}{why} ({first})"),
+                _ => tracing::warn!("{daemon}: {from}{why}, {times} times in this pass (first: {first})"),
             }
         }
     }

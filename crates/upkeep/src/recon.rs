@@ -45,6 +45,12 @@ pub enum ReconFile {
     Account,
     /// `drive.recon`
     Drive,
+    /// `martlet-account.passes`: no file of OpenStack's, whose daemons of that kind keep no figures.
+    AccountPasses,
+    /// `martlet-container.passes`
+    ContainerPasses,
+    /// `martlet-object.passes`
+    ObjectPasses,
 }
 
 impl ReconFile {
@@ -56,6 +62,25 @@ impl ReconFile {
         }
     }
 
+    /// Where a daemon without figures notes when its last pass ended.
+    pub(crate) fn passes_of(daemon: &str) -> Self {
+        match daemon.split('-').next() {
+            Some("account") => Self::AccountPasses,
+            Some("container") => Self::ContainerPasses,
+            _ => Self::ObjectPasses,
+        }
+    }
+
+    /// The files that the daemons beside the server of this one write.
+    pub fn of_kind(self) -> Vec<&'static str> {
+        let passes = match self {
+            Self::Account => Self::AccountPasses,
+            Self::Container => Self::ContainerPasses,
+            _ => Self::ObjectPasses,
+        };
+        vec![self.file(), passes.file()]
+    }
+
     /// The name of its file.
     pub fn file(self) -> &'static str {
         match self {
@@ -63,6 +88,9 @@ impl ReconFile {
             ReconFile::Container => "container.recon",
             ReconFile::Account => "account.recon",
             ReconFile::Drive => "drive.recon",
+            ReconFile::AccountPasses => "martlet-account.passes",
+            ReconFile::ContainerPasses => "martlet-container.passes",
+            ReconFile::ObjectPasses => "martlet-object.passes",
         }
     }
 }

@@ -7,9 +7,9 @@ use features::access::authtoken::connections::{Ask, KeystoneConnections, Keyston
 use http::Method;
 use peer::Url;
 use serde_json::{Value, json};
-use settings::AuthTokenSettings;
 use settings::declare::Scope;
 use settings::dispersion::DispersionSettings;
+use settings::{AuthTokenSettings, SettingsError};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use vocabulary::Fault;
@@ -36,10 +36,17 @@ impl Account {
     pub(super) async fn open(world: &World, settings: &DispersionSettings) -> Result<Self, Fault> {
         let secure = AuthTokenSettings {
             insecure: settings.keystone_api_insecure,
+            cafile: settings.cafile.clone(),
             ..AuthTokenSettings::default()
         };
-        let connections = KeystoneConnections::new(&secure, world, &Scope::empty())
-            .map_err(|error| Fault::caller(error.to_string()))?;
+        let connections = KeystoneConnections::new(&secure, world, &Scope::empty()).map_err(|error| {
+            Fault::caller(match (error, &settings.cafile) {
+                (SettingsError::Value { expected, .. }, Some(file)) => {
+                    format!("cafile = {}: expected {expected}", file.display())
+                }
+                (error, _) => error.to_string(),
+            })
+        })?;
         let url = Url::parse(&settings.auth_url).ok_or_else(|| {
             Fault::caller(format!(
                 "auth_url = {}: expected an address like http://host:port/auth/v1.0",

@@ -53,9 +53,12 @@ pub struct Common {
     /// Look after objects, leave containers out.
     #[arg(long)]
     pub object_only: bool,
-    /// Do not verify Keystone's certificate.
+    /// Do not verify certificates.
     #[arg(long)]
     pub insecure: bool,
+    /// Authorities in PEM that vouch for the certificates of Keystone and the gateway.
+    #[arg(long, value_name = "FILE", value_parser = path())]
+    pub cafile: Option<PathBuf>,
     /// The storage policy; without it the default one.
     #[arg(short = 'P', long, value_name = "POLICY")]
     pub policy_name: Option<String>,
@@ -89,6 +92,9 @@ impl<'a> Ground<'a> {
         }
         let mut settings = DispersionSettings::load(&common.conf).map_err(|error| line(&error))?;
         settings.keystone_api_insecure |= common.insecure;
+        if let Some(file) = &common.cafile {
+            settings.cafile = Some(file.clone());
+        }
         let swift = SwiftConf::load_from_dir(&settings.swift_dir).map_err(|error| line(&error))?;
         let policy = match &common.policy_name {
             None => swift.policies.default_policy(),

@@ -7,9 +7,12 @@
 //! | in which steps do devices come in or go out | `ramp/mod.rs`, laid out and tried in `ramp/way.rs` |
 //! | what is at risk when places fail, how long does repair take | `simulate.rs` |
 //! | a picture of fill and dispersion | `svg.rs` |
+//! | a picture of what a ring goes through: a loss, a ramp | `states.rs` |
+//! | what pictures are drawn with | `canvas.rs` |
 //! | how much is stored | `stored.rs` |
 //! | sizes and speeds | `size.rs` |
 
+mod canvas;
 mod inventory;
 mod plan;
 mod plan_commands;
@@ -18,6 +21,7 @@ mod planned_cluster;
 mod ramp;
 mod simulate;
 mod size;
+mod states;
 mod stored;
 mod svg;
 
@@ -31,6 +35,12 @@ use serde_json::Value;
 
 /// Output for programs.
 const JSON: Declared = long("json", Takes::Nothing, "print JSON");
+/// A picture of each state besides.
+const STATES: Declared = long(
+    "svg",
+    Takes::Text,
+    "draw what devices hold, before, in between and after, into this file",
+);
 /// A picture besides.
 pub(crate) const SVG: Declared = long("svg", Takes::Text, "draw fill and dispersion into this file");
 

@@ -4,14 +4,16 @@
 //! devices are out of the ring: each replica that is lost is copied from one that is left to a device that has room,
 //! and the busiest device sets the pace.
 
+use super::states::{self, DeviceStanding, RingState};
 use super::stored::{STORED, Stored, USED, WEIGHT_UNIT};
-use super::{JSON, SVG, size};
+use super::{JSON, STATES, size};
 use crate::command::{CommandResult, Desk, matching};
 use crate::options::{Declared, Takes, long};
 use crate::search_value::DeviceSearch;
 use crate::terminal::{CommandStatus, Stop};
 use placement::{Device, RingBuilder};
 use serde_json::json;
+use std::collections::BTreeMap;
 
 const DECLARED: [Declared; 7] = [
     long(
@@ -28,13 +30,18 @@ const DECLARED: [Declared; 7] = [
     USED,
     WEIGHT_UNIT,
     JSON,
-    SVG,
+    STATES,
 ];
 
 /// What a drive can spare for repair while it serves clients.
 const USUAL_BANDWIDTH: &str = "50MB/s";
 /// Above this a device refuses writes sooner or later.
 const FULL: f64 = 95.0;
+
+/// Of replicas in pictures.
+const LEFT: &str = "left";
+/// Any would do: what is drawn is how much each device gets.
+const SEED: u64 = 1;
 
 /// What comes of it.
 #[derive(Debug, Default)]
@@ -85,7 +92,8 @@ pub fn simulate(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> CommandResult 
     }
     if let Some(path) = options.text("svg") {
         let title = format!("{}: {} lost", desk.builder_name(), places.join(", "));
-        super::save_picture(desk, &builder, &title, &lost, path)?;
+        let drawn = drawn(&builder, &lost, &damage, &stored, desk.shelf.now());
+        states::save(desk, &title, drawn, path)?;
     }
     let risky = damage.left.first().is_some_and(|gone| *gone > 0) || damage.below_quorum > 0 || damage.full > FULL;
     Ok(if risky {
@@ -93,6 +101,73 @@ pub fn simulate(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> CommandResult 
     } else {
         CommandStatus::Success
     })
+}
+
+/// Before, with the devices lost, and once the ring is without them.
+fn drawn(builder: &RingBuilder, lost: &[u32], damage: &Damage, stored: &Stored, now: i64) -> Vec<RingState> {
+    let sizes = BTreeMap::new();
+    let partitions = u64::from(builder.partition_count());
+    let is_lost = |id: &u32| lost.contains(id);
+    let rows = builder.assignments();
+    let has_data = |partition: usize| {
+        let mut held = rows.iter().filter_map(|row| row.get(partition));
+        held.any(|id| !is_lost(id))
+    };
+    let before = RingState::of("Before".to_owned(), builder, stored, &sizes, |_| true);
+    // A ring of 2.5 replicas has partitions of two and of three.
+    let whole = by_replicas(builder, |_| false);
+    let left = by_replicas(builder, is_lost);
+    let during = RingState::of("Lost, nothing copied yet".to_owned(), builder, stored, &sizes, |_| true);
+    let during = during
+        .standing(builder, lost, DeviceStanding::Lost)
+        .with_replicas(left, LEFT);
+    let mut drawn = vec![before.with_replicas(whole.clone(), LEFT), during];
+    if let Some(repaired) = repaired(builder, lost, now) {
+        let gone = damage.left.first().copied().unwrap_or(0);
+        let title = match damage.full > 100.0 {
+            false => "Repaired: what was lost is copied to the devices that are left",
+            true => "Repair: what was lost does not fit on the devices that are left",
+        };
+        let mut left = whole;
+        if gone > 0 {
+            left = vec![0; rows.len() + 1];
+            (left[0], left[rows.len()]) = (gone, partitions - gone);
+        }
+        let after = RingState::of(title.to_owned(), &repaired, stored, &sizes, has_data);
+        drawn.push(
+            after
+                .standing(&repaired, lost, DeviceStanding::Out)
+                .emptied()
+                .with_replicas(left, LEFT),
+        );
+    }
+    drawn
+}
+
+/// For each number of replicas, the partitions that have so many outside of what `is_lost`.
+fn by_replicas(builder: &RingBuilder, is_lost: impl Fn(&u32) -> bool) -> Vec<u64> {
+    let rows = builder.assignments();
+    let mut counts = vec![0; rows.len() + 1];
+    for partition in 0..rows.first().map_or(0, Vec::len) {
+        let held = rows.iter().filter_map(|row| row.get(partition));
+        counts[held.filter(|id| !is_lost(id)).count()] += 1;
+    }
+    counts
+}
+
+/// The ring whose lost devices weigh nothing, at rest; `None` where none are left to hold anything.
+fn repaired(builder: &RingBuilder, lost: &[u32], now: i64) -> Option<RingBuilder> {
+    let mut ring = builder.clone();
+    for id in lost {
+        ring.set_weight(*id, 0.0).ok()?;
+    }
+    // Of each partition one replica moves in a rebalance.
+    for _ in builder.assignments() {
+        ring.pretend_min_part_hours_passed();
+        ring.rebalance(SEED, now).ok()?;
+    }
+    let is_free = |id: &u32| ring.parts_of(*id).unwrap_or(0) == 0;
+    lost.iter().all(is_free).then_some(ring)
 }
 
 /// The devices of a place.

@@ -13,6 +13,7 @@ mod remove;
 use crate::Disks;
 use crate::local_server::LocalServer;
 use crate::open_device::OpenDevice;
+use crate::peer_failures::PeerFailures;
 use crate::ring_client::RingClient;
 use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::work_share::WorkShare;
@@ -20,7 +21,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use listing_engine::{Broker, DeviceRoot, Entry, Error, Kind, ListQuery, Location};
 pub use remove::ReaperTargets;
-use remove::Removal;
+use remove::{ReaperRecord, Removal};
 use std::collections::VecDeque;
 use std::time::Duration;
 use vocabulary::{EntityPath, Partition, PolicyIndex, Timestamp};
@@ -49,6 +50,7 @@ pub struct AccountReaper {
     accounts: RingClient,
     below: ReaperTargets,
     options: ReaperOptions,
+    failures: PeerFailures,
     state: WalkState<Self>,
 }
 
@@ -99,7 +101,15 @@ impl AccountReaper {
             accounts,
             below,
             options,
+            failures: PeerFailures::new(NAME),
             state: WalkState::new(NAME, disks),
+        }
+    }
+
+    fn record(&self) -> ReaperRecord<'_> {
+        ReaperRecord {
+            statsd: &self.state.statsd,
+            failures: &self.failures,
         }
     }
 
@@ -192,12 +202,10 @@ impl AccountReaper {
         if !container.objects.is_empty() {
             return (self.remove_objects(account, container).await, true);
         }
-        let listed = self
-            .below
-            .page(&container.path, &container.marker, &self.state.statsd)
-            .await;
+        let listed = self.below.page(&container.path, &container.marker, self.record()).await;
         let Some(page) = listed else {
-            tracing::warn!("{NAME}: nobody lists {}; it stays for now", container.path.path());
+            let why = "no server lists a container; it stays for now";
+            self.failures.note_item(container.path.path(), why);
             account.figures.containers_left += 1;
             self.state.statsd.increment("containers_remaining");
             return (ItemCount::FAILED, false);
@@ -218,11 +226,11 @@ impl AccountReaper {
         let names: Vec<String> = container.objects.drain(..count).collect();
         let world = self.state.world();
         let (below, parent, policy) = (&self.below, &container.path, container.policy);
-        let statsd = &self.state.statsd;
+        let record = self.record();
         let removals = stream::iter(
             names
                 .into_iter()
-                .map(|name| below.remove_object(world, policy, parent.with_object(name), statsd)),
+                .map(|name| below.remove_object(world, policy, parent.with_object(name), record)),
         );
         let removals: Vec<Removal> = removals.buffer_unordered(concurrency).collect().await;
         let done = removals.iter().filter(|removal| **removal == Removal::Done).count() as u64;
@@ -245,9 +253,8 @@ impl AccountReaper {
             false => {
                 let world = self.state.world();
                 let path = container.path.clone();
-                let statsd = &self.state.statsd;
                 self.below
-                    .remove_container(world, &accounts, partition, path, statsd)
+                    .remove_container(world, &accounts, partition, path, self.record())
                     .await
             }
         };
@@ -326,6 +333,12 @@ impl WalkJob for AccountReaper {
             found.extend(databases.into_iter().map(|location| ReaperItem::Found(location, share)));
         }
         DirectoryContents::Items(found)
+    }
+
+    async fn stepped(&mut self, _: Duration, is_last: bool) {
+        if is_last {
+            self.failures.report();
+        }
     }
 
     async fn work(&self, device: &OpenDevice, item: ReaperItem) -> WorkedItem<Self> {

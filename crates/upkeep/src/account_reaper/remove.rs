@@ -7,6 +7,7 @@
 use super::NAME;
 use crate::faults::ToFault;
 use crate::internal_client::ListedItem;
+use crate::peer_failures::PeerFailures;
 use crate::ring_client::{NodeResponse, RingClient, context_of, target};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -45,6 +46,13 @@ pub(super) enum Removal {
     Left,
 }
 
+/// Where answers are counted, and failures noted.
+#[derive(Clone, Copy)]
+pub(super) struct ReaperRecord<'a> {
+    pub(super) statsd: &'a Statsd,
+    pub(super) failures: &'a PeerFailures,
+}
+
 /// A page of a container's listing.
 pub(super) struct Page {
     pub(super) policy: PolicyIndex,
@@ -61,7 +69,7 @@ fn understood(body: &[u8]) -> Result<Vec<ListedItem>, Fault> {
 
 impl ReaperTargets {
     /// What a container lists behind `marker`; an empty page when it is gone. `None` when no server could say.
-    pub(super) async fn page(&self, container: &EntityPath, marker: &str, statsd: &Statsd) -> Option<Page> {
+    pub(super) async fn page(&self, container: &EntityPath, marker: &str, record: ReaperRecord<'_>) -> Option<Page> {
         let ring_client = &self.containers;
         let ring = ring_client.ring.load_full();
         let partition = ring_client.partition_of(&ring, container);
@@ -77,12 +85,12 @@ impl ReaperTargets {
             let response = match response {
                 Ok(response) => response,
                 Err(error) => {
-                    tracing::warn!("{NAME}: {place} does not list {}: {error}", container.path());
+                    record.failures.note_at(place, container.path(), error.to_string());
                     everywhere_gone = false;
                     continue;
                 }
             };
-            count_code(statsd, response.status());
+            record.count_code(response.status());
             if response.status().is_success() {
                 let policy = header(response.headers(), &X_POLICY_INDEX);
                 let policy = PolicyIndex(policy.and_then(|text| text.parse().ok()).unwrap_or(0));
@@ -98,8 +106,8 @@ impl ReaperTargets {
                     Ok(listed) => listed,
                     // What cannot be read is not an empty container.
                     Err(why) => {
-                        let path = container.path();
-                        tracing::warn!("{NAME}: {place} lists of {path} what cannot be read: {why}");
+                        let why = format!("a listing cannot be read: {why}");
+                        record.failures.note_at(place, container.path(), why);
                         everywhere_gone = false;
                         continue;
                     }
@@ -107,7 +115,13 @@ impl ReaperTargets {
                 let names = listed.into_iter().map(|row| row.name).collect();
                 return Some(Page { policy, names });
             }
-            everywhere_gone &= response.status() == StatusCode::NOT_FOUND;
+            let is_gone = response.status() == StatusCode::NOT_FOUND;
+            if !is_gone {
+                record
+                    .failures
+                    .note_at(place, container.path(), response.status().to_string());
+            }
+            everywhere_gone &= is_gone;
         }
         everywhere_gone.then_some(Page {
             policy: PolicyIndex::LEGACY,
@@ -121,13 +135,11 @@ impl ReaperTargets {
         world: &World,
         policy: PolicyIndex,
         path: EntityPath,
-        statsd: &Statsd,
+        record: ReaperRecord<'_>,
     ) -> Removal {
         let Some(ring) = self.objects.get(&policy).map(|ring| ring.load_full()) else {
-            tracing::error!(
-                "{NAME}: {}: policy {policy} does not exist here; left alone",
-                path.path()
-            );
+            let why = format_args!("policy {policy} does not exist here; left alone");
+            record.failures.note_item(path.path(), why);
             return Removal::Left;
         };
         let ring_client = &self.containers;
@@ -155,7 +167,7 @@ impl ReaperTargets {
         let responses = ring_client
             .send(&context(), &devices, place, Bytes::new(), delete)
             .await;
-        judge(&path, &responses, &[404, 409], ("objects", statsd))
+        record.judge(&path, &responses, &[404, 409], "objects")
     }
 
     /// Deletes an empty container everywhere; its account at `accounts` is updated.
@@ -165,7 +177,7 @@ impl ReaperTargets {
         accounts: &[&Device],
         above: Partition,
         path: EntityPath,
-        statsd: &Statsd,
+        record: ReaperRecord<'_>,
     ) -> Removal {
         let ring_client = &self.containers;
         let ring = ring_client.ring.load_full();
@@ -183,36 +195,39 @@ impl ReaperTargets {
         let responses = ring_client
             .send(&context(), &devices, place, Bytes::new(), delete)
             .await;
-        judge(&path, &responses, &[404], ("containers", statsd))
+        record.judge(&path, &responses, &[404], "containers")
     }
 }
 
-fn count_code(statsd: &Statsd, status: StatusCode) {
-    statsd.count(format_args!("return_codes.{}", status.as_u16() / 100), 1);
-}
+impl ReaperRecord<'_> {
+    fn count_code(self, status: StatusCode) {
+        let class = status.as_u16() / 100;
+        self.statsd.count(format_args!("return_codes.{class}"), 1);
+    }
 
-/// What came of it; each answer, and the things by their name, are counted in `statsd`.
-fn judge(path: &EntityPath, responses: &[NodeResponse], gone: &[u16], (things, statsd): (&str, &Statsd)) -> Removal {
-    let is_gone = |response: &&NodeResponse| {
-        let status = response.status().map(|status| status.as_u16());
-        response.is_success() || status.is_some_and(|status| gone.contains(&status))
-    };
-    for response in responses.iter().filter(|response| !is_gone(response)) {
-        let (place, why) = (&response.place, response.why());
-        tracing::info!("{NAME}: {place} did not delete {}: {why}", path.path());
-        statsd.count(format_args!("{things}_failures"), 1);
+    /// What came of it; each answer, and the `things` by their name, are counted.
+    fn judge(self, path: &EntityPath, responses: &[NodeResponse], gone: &[u16], things: &str) -> Removal {
+        let statsd = self.statsd;
+        let is_gone = |response: &&NodeResponse| {
+            let status = response.status().map(|status| status.as_u16());
+            response.is_success() || status.is_some_and(|status| gone.contains(&status))
+        };
+        for response in responses.iter().filter(|response| !is_gone(response)) {
+            self.failures.note_response(response, path.path());
+            statsd.count(format_args!("{things}_failures"), 1);
+        }
+        for status in responses.iter().filter_map(NodeResponse::status) {
+            self.count_code(status);
+        }
+        let done = responses.iter().filter(is_gone).count();
+        let (removal, what) = match done {
+            done if done * 2 > responses.len() => (Removal::Done, "deleted"),
+            0 => (Removal::Left, "remaining"),
+            _ => (Removal::Left, "possibly_remaining"),
+        };
+        statsd.count(format_args!("{things}_{what}"), 1);
+        removal
     }
-    for status in responses.iter().filter_map(NodeResponse::status) {
-        count_code(statsd, status);
-    }
-    let done = responses.iter().filter(is_gone).count();
-    let (removal, what) = match done {
-        done if done * 2 > responses.len() => (Removal::Done, "deleted"),
-        0 => (Removal::Left, "remaining"),
-        _ => (Removal::Left, "possibly_remaining"),
-    };
-    statsd.count(format_args!("{things}_{what}"), 1);
-    removal
 }
 
 fn context() -> RequestContext {
@@ -307,9 +322,9 @@ mod tests {
             objects: BTreeMap::new(),
         };
         let began = tokio::time::Instant::now();
-        let page = below
-            .page(&EntityPath::split("a/c").unwrap(), "", &Statsd::default())
-            .await;
+        let (statsd, failures) = (&Statsd::default(), &PeerFailures::new(NAME));
+        let record = ReaperRecord { statsd, failures };
+        let page = below.page(&EntityPath::split("a/c").unwrap(), "", record).await;
         assert!(page.is_none(), "nobody said what is in the container");
         assert_eq!(began.elapsed().as_secs(), 30);
     }

@@ -12,6 +12,7 @@
 mod record;
 
 use crate::internal_client::{InternalClient, InternalRequest, UnexpectedStatus, is_of_object};
+use crate::peer_failures::PeerFailures;
 use crate::ring_client::{NodeResponse, RingClient, context_of};
 use crate::work_share::WorkShare;
 use crate::{UpkeepJob, UpkeepStep};
@@ -62,6 +63,7 @@ pub struct ContainerReconciler {
     /// `None` between passes.
     pass: Option<Pass>,
     oldest: Option<Timestamp>,
+    failures: PeerFailures,
 }
 
 /// What is left of a pass.
@@ -73,13 +75,12 @@ struct Pass {
     oldest_left: Option<Timestamp>,
 }
 
-/// Not now.
-struct Later;
+/// Not now, but in the next pass; and why.
+struct Later(String);
 
 impl From<UnexpectedStatus> for Later {
     fn from(error: UnexpectedStatus) -> Self {
-        tracing::info!("{NAME}: {error}; tried again in the next pass");
-        Later
+        Later(error.answer())
     }
 }
 
@@ -93,6 +94,7 @@ impl ContainerReconciler {
             options,
             pass: None,
             oldest: None,
+            failures: PeerFailures::new(NAME),
         }
     }
 
@@ -116,13 +118,17 @@ impl ContainerReconciler {
         let path = self.queue(&container);
         let page = match self.client.page(&path, &marker, None).await {
             Ok(page) => page,
-            Err(error) => return tracing::error!("{NAME}: {error}; the container waits for the next pass"),
+            Err(error) => {
+                let why = format_args!("{}; the container waits for the next pass", error.answer());
+                return self.failures.note_item(error, why);
+            }
         };
         let Some(last) = page.last() else {
             if marker.is_empty() && self.is_too_old_for(&container) {
                 let ask = InternalRequest::new(Method::DELETE, path);
                 if let Err(error) = self.client.tell(&ask, &[2, 404, 409, 412]).await {
-                    tracing::warn!("{NAME}: {error}; the empty container stays for now");
+                    let why = format_args!("{}; the empty container stays for now", error.answer());
+                    self.failures.note_item(error, why);
                 }
             }
             return;
@@ -132,7 +138,10 @@ impl ContainerReconciler {
             match Record::read(&row) {
                 Some(record) if self.is_mine(&record) => pass.records.push_back((container.clone(), record)),
                 Some(_) => {}
-                None => tracing::error!("{NAME}: {}/{}: invalid queue record; left alone", path.path(), row.name),
+                None => {
+                    let what = format_args!("{}/{}", path.path(), row.name);
+                    self.failures.note_item(what, "invalid queue record; left alone");
+                }
             }
         }
     }
@@ -158,8 +167,12 @@ impl ContainerReconciler {
         let count = concurrency.min(pass.records.len());
         let records: Vec<(String, Record)> = pass.records.drain(..count).collect();
         let working = stream::iter(records.into_iter().map(|(container, record)| async move {
-            let is_done = self.reconcile(&container, &record).await.is_ok();
-            (record.at, is_done)
+            let later = self.reconcile(&container, &record).await.err();
+            if let Some(Later(why)) = &later {
+                let why = format_args!("{why}; tried again in the next pass");
+                self.failures.note_item(record.path.path(), why);
+            }
+            (record.at, later.is_none())
         }));
         let worked: Vec<(Timestamp, bool)> = working.buffer_unordered(concurrency).collect().await;
         let done = worked.iter().filter(|(_, is_done)| *is_done).count() as u64;
@@ -171,27 +184,23 @@ impl ContainerReconciler {
 
     /// Puts one object where it belongs.
     async fn reconcile(&self, container: &str, record: &Record) -> Result<(), Later> {
-        self.check_known(record, record.policy)?;
+        self.check_known(record.policy)?;
         let Some(right) = self.right_policy(&record.path).await else {
-            let path = record.path.path();
-            tracing::info!("{NAME}: {path}: unable to determine the destination policy; tried again in the next pass");
-            return Err(Later);
+            return Err(Later("unable to determine the destination policy".to_owned()));
         };
         if right != record.policy {
-            self.check_known(record, right)?;
+            self.check_known(right)?;
             self.move_object(record, right).await?;
         }
         self.take_out(container, record).await
     }
 
     /// The gateway would look for servers of any policy again and again.
-    fn check_known(&self, record: &Record, policy: PolicyIndex) -> Result<(), Later> {
+    fn check_known(&self, policy: PolicyIndex) -> Result<(), Later> {
         if self.options.policies.get(policy).is_some() {
             return Ok(());
         }
-        let path = record.path.path();
-        tracing::error!("{NAME}: {path}: swift.conf has no policy {policy}; left alone");
-        Err(Later)
+        Err(Later(format!("swift.conf has no policy {policy}")))
     }
 
     async fn move_object(&self, record: &Record, right: PolicyIndex) -> Result<(), Later> {
@@ -227,12 +236,12 @@ impl ContainerReconciler {
             }
             (Move::CleanUp, _) => {}
             (Move::GiveUp, _) => {
-                tracing::error!("{NAME}: {path} was not available in policy {wrong} and has expired; given up");
+                let why = format_args!("not available in policy {wrong} and too old to be looked for again; given up");
+                self.failures.note_item(path, why);
                 return Ok(());
             }
             _ => {
-                tracing::info!("{NAME}: {path} is not available in policy {wrong}; tried again in the next pass");
-                return Err(Later);
+                return Err(Later(format!("not available in policy {wrong}")));
             }
         }
         let clean = at(
@@ -290,12 +299,12 @@ impl ContainerReconciler {
             .send_to_primaries(&context_of(NAME), (&queue, path), Bytes::new(), delete)
             .await;
         for response in responses.iter().filter(|response| !response.is_success()) {
-            let (place, why) = (&response.place, response.why());
-            tracing::warn!("{NAME}: {place} did not take {} out of the queue: {why}", record.name);
+            let what = format_args!("{} is to go from the queue", record.name);
+            self.failures.note_response(response, what);
         }
         match responses.iter().any(NodeResponse::is_success) {
             true => Ok(()),
-            false => Err(Later),
+            false => Err(Later("no server took it out of the queue".to_owned())),
         }
     }
 }
@@ -382,6 +391,7 @@ impl UpkeepJob for ContainerReconciler {
             pass.listing = Some((container, String::new()));
         } else {
             self.oldest = pass.oldest_left;
+            self.failures.report();
             return UpkeepStep::PassOver;
         }
         self.pass = Some(pass);

@@ -16,6 +16,7 @@ use crate::Disks;
 use crate::internal_client::InternalClient;
 use crate::local_server::LocalServer;
 use crate::open_device::OpenDevice;
+use crate::peer_failures::PeerFailures;
 use crate::ring_client::RingClient;
 use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::work_share::WorkShare;
@@ -94,6 +95,7 @@ impl ContainerSyncDaemon {
             peers: containers.peers.clone(),
             proxies: options.proxies.clone(),
             timeouts: options.timeouts,
+            failures: Arc::new(PeerFailures::new(NAME)),
         };
         Self {
             containers,
@@ -117,7 +119,8 @@ impl ContainerSyncDaemon {
         let target = (self.options.peers)().resolve(&to, &key);
         let target = target
             .inspect_err(|why| {
-                tracing::error!("{NAME}: {}: {why}; not synced", path.path());
+                let why = format_args!("{why}; not synced");
+                self.carrier.failures.note_item(path.path(), why);
                 self.state.statsd.increment("failures");
             })
             .ok()?;
@@ -249,6 +252,12 @@ impl WalkJob for ContainerSyncDaemon {
     async fn list(&mut self, device: &OpenDevice, partitions: Vec<Partition>) -> DirectoryContents<Self> {
         let found = device.databases_in(partitions, Location::synced_in_partition).await;
         DirectoryContents::Items(found.into_iter().map(SyncItem::Found).collect())
+    }
+
+    async fn stepped(&mut self, _: Duration, is_last: bool) {
+        if is_last {
+            self.carrier.failures.report();
+        }
     }
 
     async fn work(&self, device: &OpenDevice, item: SyncItem) -> WorkedItem<Self> {

@@ -8,6 +8,7 @@ use super::NAME;
 use super::target::{HttpProxy, SyncTarget};
 use crate::faults::ToFault;
 use crate::internal_client::{InternalClient, InternalRequest, is_of_object};
+use crate::peer_failures::PeerFailures;
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::ObjectRow;
 use peer::message::header_names::{X_NEWEST, X_POLICY_INDEX, X_TIMESTAMP};
@@ -34,6 +35,7 @@ pub(super) struct Carrier {
     pub(super) peers: Arc<Peers>,
     pub(super) proxies: Vec<HttpProxy>,
     pub(super) timeouts: Timeouts,
+    pub(super) failures: Arc<PeerFailures>,
 }
 
 impl Carrier {
@@ -62,8 +64,9 @@ impl Carrier {
         }
         carried
             .inspect_err(|why| {
-                let (path, place) = (container.with_object(row.name.as_str()).path(), target.place());
-                tracing::warn!("{NAME}: {path} is not synced to {place}: {why}");
+                let path = container.with_object(row.name.as_str()).path();
+                self.failures
+                    .note_at(target.place(), path, format!("not synced: {why}"));
             })
             .is_ok()
     }
@@ -312,6 +315,7 @@ mod tests {
                 connect: PATIENCE,
                 response: PATIENCE,
             },
+            failures: Arc::new(PeerFailures::new(NAME)),
         };
         let known = SyncPeers {
             allowed_hosts: vec!["127.0.0.1".into()],

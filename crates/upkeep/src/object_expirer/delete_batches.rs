@@ -191,7 +191,7 @@ impl ObjectServers {
 
     /// The statuses of all in the batch, or none; whether its server takes batches is noted.
     async fn send(&self, batch: DeleteBatch, known: &ExpirerKnowledge) -> (DeleteBatch, Vec<u16>) {
-        let statuses = self.ask(&batch).await;
+        let statuses = self.ask(&batch, known).await;
         let now = self.peers.world().clock.elapsed();
         known.note(&batch.server, batch.tasks.is_empty(), statuses.is_some(), now);
         (batch, statuses.unwrap_or_default())
@@ -229,7 +229,7 @@ impl ObjectServers {
         self.peers.send(ip, *port, call, timeouts).await
     }
 
-    async fn ask(&self, batch: &DeleteBatch) -> Option<Vec<u16>> {
+    async fn ask(&self, batch: &DeleteBatch, known: &ExpirerKnowledge) -> Option<Vec<u16>> {
         let why = match self.sent(batch).await {
             Ok(response) if response.status() == http::StatusCode::OK => {
                 let body = response.into_body();
@@ -248,7 +248,10 @@ impl ObjectServers {
         let (name, (ip, port), device) = (super::NAME, &batch.server, &batch.device);
         match batch.tasks.len() {
             0 => tracing::debug!("{name}: {ip}:{port} takes deletions one by one: {why}"),
-            count => tracing::info!("{name}: {ip}:{port}/{device} did not take {count} deletions at once: {why}"),
+            count => {
+                let what = format!("{count} deletions at once on {device}");
+                known.failures.note_at(format!("{ip}:{port}"), what, why);
+            }
         }
         None
     }

@@ -4,6 +4,8 @@
 //! Always holds: no more than [`MOST_CONTAINERS`] are remembered; a server that did not take a batch is not sent
 //! another for [`ASK_AGAIN`], twice as long each time that it refuses, and then asked by one with an empty batch first.
 
+use super::NAME;
+use crate::peer_failures::PeerFailures;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -20,11 +22,22 @@ const DOUBLED: u32 = 6;
 pub(super) type ServerAddress = (String, u16);
 
 /// What has been learnt in a pass.
-#[derive(Default)]
 pub(super) struct ExpirerKnowledge {
+    /// What did not get done, for the log.
+    pub(super) failures: PeerFailures,
     /// The policy of each container; `None` where it takes a gateway to delete something.
     containers: Mutex<HashMap<EntityPath, Option<PolicyIndex>>>,
     servers: Mutex<HashMap<ServerAddress, Standing>>,
+}
+
+impl Default for ExpirerKnowledge {
+    fn default() -> Self {
+        Self {
+            failures: PeerFailures::new(NAME),
+            containers: Mutex::default(),
+            servers: Mutex::default(),
+        }
+    }
 }
 
 /// Whether a server takes batches.

@@ -7,6 +7,7 @@
 //! tasks wait; a container that cannot be listed waits for the next pass.
 //! Deliberately absent: what becomes of the tasks.
 
+use super::learnt::ExpirerKnowledge;
 use super::tasks::{Task, is_due};
 use super::{MAX_WAITING, NAME, ObjectExpirer, Pass, note_oldest};
 use crate::internal_client::{InternalRequest, ListedItem};
@@ -67,7 +68,7 @@ impl ObjectExpirer {
         let rows = MAX_WAITING / pass.listings.len().max(1);
         let rows = rows.clamp(SHORTEST, LONGEST).min(self.options.listing_limit.max(1));
         let pages: Vec<_> = (pass.listings.drain(..))
-            .map(|listing| self.list(listing, rows))
+            .map(|listing| self.list(listing, rows, &pass.known))
             .collect();
         let pages: Vec<Page> = stream::iter(pages).buffered(at_once).collect().await;
         for page in pages {
@@ -80,31 +81,32 @@ impl ObjectExpirer {
     }
 
     /// A container that has no tasks is removed.
-    async fn list(&self, listing: Listing, limit: usize) -> Page {
+    async fn list(&self, listing: Listing, limit: usize, known: &ExpirerKnowledge) -> Page {
         let path = self.queue(&listing.queue);
         let rows = match self.client.page(&path, &listing.marker, Some(limit)).await {
             Ok(rows) => rows,
             Err(error) => {
-                tracing::error!("{NAME}: {error}; the container waits for the next pass");
+                let why = format_args!("{}; the container waits for the next pass", error.answer());
+                known.failures.note_item(error, why);
                 return Page::default();
             }
         };
         let Some(last) = rows.last() else {
             if listing.marker.is_empty() {
-                self.remove_container(path).await;
+                self.remove_container(path, known).await;
             }
             return Page::default();
         };
         let (queue, marker) = (listing.queue, last.name.clone());
         // Should servers give out fewer than they were asked for, the next pass goes on.
         let is_last = rows.len() < limit;
-        let (tasks, all_due) = self.read(&queue, rows);
+        let (tasks, all_due) = self.read(&queue, rows, known);
         let rest = (all_due && !is_last).then_some(Listing { queue, marker });
         Page { tasks, rest }
     }
 
     /// The tasks of a page, and whether the next may have more.
-    fn read(&self, queue: &Arc<str>, rows: Vec<ListedItem>) -> (Vec<Task>, bool) {
+    fn read(&self, queue: &Arc<str>, rows: Vec<ListedItem>, known: &ExpirerKnowledge) -> (Vec<Task>, bool) {
         let now = self.world.clock.now();
         let mut tasks = vec![];
         for row in rows {
@@ -112,8 +114,8 @@ impl ObjectExpirer {
             let in_order = |task: &Task| task.due <= now || task.name > now.normal();
             let task = Task::read(queue, row.name.clone(), &row.content_type).filter(in_order);
             let Some(task) = task else {
-                let path = self.queue(queue);
-                tracing::error!("{NAME}: {}/{}: no task; left alone", path.path(), row.name);
+                let what = format_args!("{}/{}", self.queue(queue).path(), row.name);
+                known.failures.note_item(what, "no task; left alone");
                 self.statsd.increment("tasks.parse_errors");
                 continue;
             };
@@ -149,10 +151,11 @@ impl ObjectExpirer {
     }
 
     /// A task that comes at this moment makes it anew.
-    async fn remove_container(&self, path: EntityPath) {
+    async fn remove_container(&self, path: EntityPath, known: &ExpirerKnowledge) {
         let ask = InternalRequest::new(Method::DELETE, path);
         if let Err(error) = self.client.tell(&ask, &[2, 404, 409]).await {
-            tracing::warn!("{NAME}: {error}; the empty container stays for now");
+            let why = format_args!("{}; the empty container stays for now", error.answer());
+            known.failures.note_item(error, why);
         }
     }
 }

@@ -208,7 +208,7 @@ impl ObjectExpirer {
             }
         }
         let removals = finished.into_iter().map(|(queue, tasks)| async move {
-            let removed = self.remove_rows(queue, &tasks).await;
+            let removed = self.remove_rows(queue, &tasks, known).await;
             (removed, tasks)
         });
         let removals: Vec<_> = removals.collect();
@@ -239,7 +239,7 @@ impl ObjectExpirer {
             let began = clock.elapsed();
             let fate = match finished {
                 true => TaskOutcome::Finished,
-                false => self.delete(task).await,
+                false => self.delete(task, known).await,
             };
             let took = match finished {
                 true => in_batches,
@@ -272,7 +272,7 @@ impl ObjectExpirer {
         }
     }
 
-    async fn delete(&self, task: &Task) -> TaskOutcome {
+    async fn delete(&self, task: &Task, known: &ExpirerKnowledge) -> TaskOutcome {
         let due = task.due.normal();
         let ask = InternalRequest::new(Method::DELETE, task.target.clone()).with(X_TIMESTAMP, &due);
         let ask = match task.is_async {
@@ -287,8 +287,9 @@ impl ObjectExpirer {
         if is_gone && age >= self.options.reclaim_age.as_secs_f64() {
             return TaskOutcome::Finished;
         }
-        let (account, queue, name, status) = (&self.options.account, &task.queue, &task.name, error.status);
-        tracing::info!("{NAME}: Unexpected response while deleting object {account} {queue} {name}: {status}");
+        let (account, queue, name) = (&self.options.account, &task.queue, &task.name);
+        let why = format_args!("Unexpected response while deleting object: {}", error.status);
+        known.failures.note_item(format_args!("{account} {queue} {name}"), why);
         TaskOutcome::Left
     }
 
@@ -376,6 +377,7 @@ impl UpkeepJob for ObjectExpirer {
             UpkeepStep::LOOKED
         } else {
             self.end(&pass);
+            pass.known.failures.report();
             return UpkeepStep::PassOver;
         };
         self.pass = Some(pass);

@@ -2,6 +2,7 @@
 //!
 //! UPDATE is Swift's verb for many rows at once (JSON, as the replicators' `merge_items`).
 
+use super::learnt::ExpirerKnowledge;
 use super::tasks::Task;
 use super::{NAME, ObjectExpirer};
 use crate::ring_client::{NodeResponse, context_of, json_body};
@@ -12,7 +13,7 @@ use vocabulary::{PolicyIndex, Timestamp};
 
 impl ObjectExpirer {
     /// Whether at least one server has taken the rows out; replication tells the others.
-    pub(super) async fn remove_rows(&self, queue: &str, tasks: &[&Task]) -> bool {
+    pub(super) async fn remove_rows(&self, queue: &str, tasks: &[&Task], known: &ExpirerKnowledge) -> bool {
         let now = self.world.clock.now();
         let rows: Vec<Value> = tasks.iter().map(|task| tombstone(&task.name, now)).collect();
         let path = self.queue(queue);
@@ -29,8 +30,8 @@ impl ObjectExpirer {
             .send_to_primaries(&context_of(NAME), (&path, path.clone()), body.into(), update)
             .await;
         for response in responses.iter().filter(|response| !response.is_success()) {
-            let (place, why) = (&response.place, response.why());
-            tracing::warn!("{NAME}: {place} did not take rows out of {queue}: {why}");
+            let what = format_args!("rows are to go from {queue}");
+            known.failures.note_response(response, what);
         }
         responses.iter().any(NodeResponse::is_success)
     }

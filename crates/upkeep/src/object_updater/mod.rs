@@ -188,12 +188,7 @@ impl ObjectUpdater {
             .map(|response| response.id)
             .collect();
         for response in responses.iter().filter(|response| !response.is_success()) {
-            let (count, container) = (batch.records.len(), batch.container.path());
-            let (place, why) = (&response.place, response.why());
-            match response.status() {
-                Some(_) => tracing::info!("{NAME}: {place} did not take {count} rows of {container}: {why}"),
-                None => self.peer_failures.note_at(place.clone(), container, why),
-            }
+            self.peer_failures.note_response(response, batch.container.path());
         }
         if !responses.is_empty() && took.len() == responses.len() {
             return RecordsOutcome::Sent(batch.records);
@@ -236,14 +231,18 @@ impl ObjectUpdater {
     /// Sends the row to the primaries that lack it; whether all have it now.
     async fn send_row(&self, record: &PendingRecord, pending: &mut PendingUpdate) -> bool {
         let Some((container, path)) = destination(pending) else {
-            tracing::error!("{NAME}: {}: names no container; left alone", record.path().display());
+            let path = record.path();
+            self.peer_failures
+                .note_item(path.display(), "a record names no container; left alone");
             return false;
         };
         let ring = self.containers.ring.load_full();
         let partition = self.containers.partition_of(&ring, &container);
         let mut missing = ring.primaries(partition);
         if missing.is_empty() {
-            tracing::error!("{NAME}: the container ring names nobody for partition {partition}; kept");
+            let what = format_args!("partition {partition}");
+            self.peer_failures
+                .note_item(what, "the container ring names nobody; kept");
             return false;
         }
         missing.retain(|device| !pending.successes.contains(&device.id));
@@ -288,12 +287,9 @@ impl ObjectUpdater {
                 true => pending.successes.push(response.id),
                 false => {
                     complete = false;
-                    let (place, why, path) = (&response.place, response.why(), record.path());
-                    let path = path.display();
-                    match response.status() {
-                        Some(_) => tracing::info!("{NAME}: {place} did not take {path}: {why}; kept (txn: {trans_id})"),
-                        None => self.peer_failures.note_at(place.clone(), path.to_string(), why),
-                    }
+                    let path = record.path();
+                    let what = format_args!("{}, txn: {trans_id}", path.display());
+                    self.peer_failures.note_response(response, what);
                 }
             }
         }

@@ -43,6 +43,11 @@ const EXCEPTED: &[(&str, &str, &str)] = &[
         "starts, watches and stops processes before a world exists",
     ),
     (
+        "crates/features/src/access/authtoken/tls.rs",
+        "std::env",
+        "the variables of OpenSSL that name authorities, read once at the start",
+    ),
+    (
         "crates/settings/src/source.rs",
         "std::fs",
         "reads the configuration before a world exists",

@@ -1,7 +1,7 @@
 //! TLS towards Keystone.
 //!
-//! Always holds: certificates are verified unless `insecure` says otherwise, by the authorities of `cafile` or
-//! else by those that browsers trust.
+//! Always holds: certificates are verified unless `insecure` says otherwise: by the authorities of `cafile`, else by
+//! those of the variables `SSL_CERT_FILE` and `SSL_CERT_DIR`, as OpenSSL has them, else by those that browsers trust.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
@@ -10,12 +10,15 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use settings::declare::Scope;
 use settings::{AuthTokenSettings, SettingsError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_rustls::TlsConnector;
 use world::files::FileSystem;
 
 const LONGEST_FILE: u64 = 4 << 20;
+/// Variables that OpenSSL and what is built on it look at.
+const FILE: &str = "SSL_CERT_FILE";
+const DIRECTORY: &str = "SSL_CERT_DIR";
 
 /// What connects over TLS, as configured.
 pub(super) fn connector(
@@ -59,7 +62,10 @@ fn roots(
 ) -> Result<RootCertStore, SettingsError> {
     let mut roots = RootCertStore::empty();
     match &settings.cafile {
-        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+        None => match from_environment(files)? {
+            Some(found) => drop(roots.add_parsable_certificates(found)),
+            None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+        },
         Some(path) => {
             let wrong = || options.wrong("cafile", "a PEM file with at least one certificate");
             let (added, _) = roots.add_parsable_certificates(certificates(files, path).ok_or_else(wrong)?);
@@ -69,6 +75,45 @@ fn roots(
         }
     }
     Ok(roots)
+}
+
+/// The authorities that the environment names; `None` where it names none.
+fn from_environment(files: &dyn FileSystem) -> Result<Option<Vec<CertificateDer<'static>>>, SettingsError> {
+    let named = |variable: &str| {
+        std::env::var_os(variable)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let (file, directory) = (named(FILE), named(DIRECTORY));
+    if file.is_none() && directory.is_none() {
+        return Ok(None);
+    }
+    let mut found = vec![];
+    if let Some(path) = &file {
+        let without = || unusable(path, "there is no PEM file with a certificate (SSL_CERT_FILE)");
+        found.extend(certificates(files, path).ok_or_else(without)?);
+    }
+    if let Some(path) = &directory {
+        let listed = files.open_directory(path).and_then(|directory| {
+            let mut names = vec![];
+            directory.list(&mut |name| names.push(path.join(name)))?;
+            Ok(names)
+        });
+        let names = listed.map_err(|error| unusable(path, &format!("{error} (SSL_CERT_DIR)")))?;
+        // Others than certificates may be there; each stands there by two names as a rule.
+        found.extend(names.iter().filter_map(|name| certificates(files, name)).flatten());
+    }
+    match (found.is_empty(), file.or(directory)) {
+        (true, Some(path)) => Err(unusable(&path, "no certificate is in it (SSL_CERT_FILE, SSL_CERT_DIR)")),
+        _ => Ok(Some(found)),
+    }
+}
+
+fn unusable(path: &Path, reason: &str) -> SettingsError {
+    SettingsError::Unreadable {
+        file: path.to_owned(),
+        reason: reason.to_owned(),
+    }
 }
 
 fn certificates(files: &dyn FileSystem, path: &Path) -> Option<Vec<CertificateDer<'static>>> {

@@ -5,8 +5,9 @@
 
 mod way;
 
+use super::states::{self, DeviceStanding, RingState};
 use super::stored::{STORED, Stored, USED, WEIGHT_UNIT};
-use super::{JSON, SVG, size};
+use super::{JSON, STATES, size};
 use crate::command::{CommandResult, Desk, matching};
 use crate::number::duration;
 use crate::options::{Declared, ParsedOptions, Takes, long};
@@ -14,6 +15,7 @@ use crate::search_value::DeviceSearch;
 use crate::terminal::{CommandStatus, Stop};
 use placement::{Device, RingBuilder};
 use serde_json::json;
+use std::collections::BTreeMap;
 use way::{RampPath, SEED};
 
 const DECLARED: [Declared; 8] = [
@@ -32,7 +34,7 @@ const DECLARED: [Declared; 8] = [
     USED,
     WEIGHT_UNIT,
     JSON,
-    SVG,
+    STATES,
 ];
 
 /// A step, and when.
@@ -82,8 +84,8 @@ pub fn ramp(desk: &mut Desk<'_, '_>, builder: RingBuilder) -> CommandResult {
             ramp.devices.len(),
             steps.len()
         );
-        let marked: Vec<u32> = ramp.devices.iter().map(|device| device.id).collect();
-        super::save_picture(desk, &builder, &title, &marked, path)?;
+        let drawn = ramp.drawn(&builder, &steps, &stored, desk.shelf.now())?;
+        states::save(desk, &title, drawn, path)?;
     }
     Ok(CommandStatus::Success)
 }
@@ -166,6 +168,41 @@ impl Ramp {
             step
         });
         Ok(steps.collect())
+    }
+
+    /// Before, after each step, and so in the end.
+    fn drawn(&self, builder: &RingBuilder, steps: &[Step], stored: &Stored, now: i64) -> Result<Vec<RingState>, Stop> {
+        // On the way a device's weight says less than its size.
+        let ends = self.way.from.iter().zip(&self.way.to).zip(&self.devices);
+        let size = |((from, to), device): ((&f64, &f64), &Device)| {
+            let weight = from.max(*to).max(device.weight);
+            let full = Device {
+                weight,
+                ..device.clone()
+            };
+            (device.id, stored.capacity(&full))
+        };
+        let sizes: BTreeMap<u32, f64> = ends.map(size).collect();
+        let state = |title: String, ring: &RingBuilder| {
+            let state = RingState::of(title, ring, stored, &sizes, |_| true);
+            state.standing(ring, &self.way.ids, DeviceStanding::Chosen)
+        };
+        let mut drawn = vec![state("Before".to_owned(), builder)];
+        let mut ring = builder.clone();
+        for (number, step) in steps.iter().enumerate() {
+            let after = self.way.taken(&ring, &step.done, now)?;
+            let stayed = way::in_place(&ring, &after);
+            ring = after;
+            let title = format!(
+                "After step {}{}: {} has moved in {}",
+                number + 1,
+                if number + 1 == steps.len() { ", the last" } else { "" },
+                size::shown(step.bytes),
+                size::hours(step.hours)
+            );
+            drawn.push(state(title, &ring).with_replicas(stayed, "in place while it moves"));
+        }
+        Ok(drawn)
     }
 }
 

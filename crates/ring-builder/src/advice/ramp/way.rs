@@ -126,15 +126,28 @@ impl RampPath {
         ))
     }
 
-    /// Sets the weights and rebalances.
-    fn take(&self, ring: &RingBuilder, factor: f64, now: i64) -> Result<(Step, RingBuilder), Fault> {
-        let (mut after, weights) = (ring.clone(), self.weights(factor));
-        for (id, weight) in self.ids.iter().zip(&weights) {
+    /// The ring after a step that was laid out for it.
+    pub(super) fn taken(&self, ring: &RingBuilder, step: &Step, now: i64) -> Result<RingBuilder, Fault> {
+        let mut after = ring.clone();
+        for (id, weight) in self.ids.iter().zip(&step.weights) {
             after.set_weight(*id, *weight).map_err(refused)?;
         }
         after.pretend_min_part_hours_passed();
         after.rebalance(SEED, now).map_err(refused)?;
+        Ok(after)
+    }
+
+    /// Sets the weights and rebalances.
+    fn take(&self, ring: &RingBuilder, factor: f64, now: i64) -> Result<(Step, RingBuilder), Fault> {
+        let weights = self.weights(factor);
+        let planned = Step {
+            factor,
+            weights,
+            moved: 0,
+        };
+        let after = self.taken(ring, &planned, now)?;
         let moved = moves(ring, &after);
+        let weights = planned.weights;
         let step = Step { factor, weights, moved };
         Ok((step, after))
     }
@@ -196,20 +209,32 @@ fn rounded(weight: f64) -> f64 {
 
 /// How many replicas of partitions are where they were not.
 fn moves(before: &RingBuilder, after: &RingBuilder) -> u64 {
+    let cells: u64 = after.assignments().iter().map(|row| row.len() as u64).sum();
+    let stayed = in_place(before, after).into_iter().zip(0..);
+    cells
+        - stayed
+            .map(|(count, replicas): (u64, u64)| count * replicas)
+            .sum::<u64>()
+}
+
+/// For each number of replicas, the partitions of which so many are where they were.
+pub(super) fn in_place(before: &RingBuilder, after: &RingBuilder) -> Vec<u64> {
     let (old, new) = (before.assignments(), after.assignments());
-    let mut moved = 0;
+    let mut counts = vec![0; new.len() + 1];
     let mut there: Vec<u32> = Vec::with_capacity(old.len());
     for partition in 0..new.first().map_or(0, Vec::len) {
         there.clear();
         there.extend(old.iter().filter_map(|row| row.get(partition)));
+        let mut stayed = 0;
         for device in new.iter().filter_map(|row| row.get(partition)) {
-            match there.iter().position(|it| it == device) {
-                Some(at) => drop(there.swap_remove(at)),
-                None => moved += 1,
+            if let Some(at) = there.iter().position(|it| it == device) {
+                there.swap_remove(at);
+                stayed += 1;
             }
         }
+        counts[stayed] += 1;
     }
-    moved
+    counts
 }
 
 #[cfg(test)]
