@@ -50,6 +50,9 @@ impl Program {
 
     /// Starts logging where that name logs.
     pub fn start_logging(&self, common: &ServerCommon) {
+        if common.log_json && !self.is_quiet() {
+            return telemetry::log_json::start(common.log_level, self.json_name(common));
+        }
         match self.is_quiet().then(|| self.system_log(common)).flatten() {
             Some(log) => telemetry::log::start_in(log, common.log_level),
             None => telemetry::log::start(common.log_level),
@@ -92,6 +95,15 @@ impl Program {
             dup2_stderr(nowhere()?).map_err(redirect)?;
         }
         Ok(())
+    }
+
+    /// `log_name`, or where that says nothing, what this program was called to be.
+    fn json_name(&self, common: &ServerCommon) -> String {
+        let mut words = self.arguments.iter().skip(1).filter_map(|argument| argument.to_str());
+        let command = words.find(|word| !word.starts_with('-')).map(str::to_owned);
+        let called = self.link.clone().or(command);
+        let is_default = common.log_name == ServerCommon::default().log_name;
+        called.filter(|_| is_default).unwrap_or_else(|| common.log_name.clone())
     }
 
     /// Whether it was called by the name of a link.

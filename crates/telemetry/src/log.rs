@@ -18,7 +18,7 @@ use tracing_subscriber::registry::LookupSpan;
 use world::Datagrams;
 
 /// Target of lines that carry their own format.
-const REQUESTS: &str = "requests";
+pub(crate) const REQUESTS: &str = "requests";
 
 /// Starts logging at `level` and above; only the first call counts.
 pub fn start(level: LogLevel) {
@@ -135,7 +135,7 @@ pub fn logs_requests(is_replication: bool) -> bool {
     }
 }
 
-fn filter(level: LogLevel) -> LevelFilter {
+pub(crate) fn filter(level: LogLevel) -> LevelFilter {
     match level {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Info | LogLevel::Notice => LevelFilter::INFO,
