@@ -10,17 +10,20 @@
 //! | requests, counted | `metrics/measured.rs` |
 //! | who may see the page, and where | `metrics/door.rs` |
 //! | devices: their room, what was put aside | `metrics/devices.rs` |
+//! | files of the node: rings, certificates | `metrics/files.rs` |
 //! | pools, upkeep, what daemons left in recon | `metrics/sources.rs` |
 
 mod devices;
 mod door;
+mod files;
 mod measured;
 mod sources;
 
 pub use devices::Devices;
 pub use door::{MetricsAccess, MetricsDoor, own_port};
+pub use files::NodeFiles;
 pub use measured::{MeasuredGateway, MeasuredService};
-pub use sources::{ConnectionMetrics, Daemons, ReconFigures};
+pub use sources::{ConnectionMetrics, Daemons, MemcacheMetrics, ReconFigures};
 
 use crate::failure::{CommandFailure, no_threads};
 use sources::PoolMetrics;

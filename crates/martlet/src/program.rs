@@ -50,6 +50,9 @@ impl Program {
 
     /// Starts logging where that name logs.
     pub fn start_logging(&self, common: &ServerCommon) {
+        if common.log_json && !self.is_quiet() {
+            return telemetry::log_json::start(common.log_level, self.log_name(common));
+        }
         match self.is_quiet().then(|| self.system_log(common)).flatten() {
             Some(log) => telemetry::log::start_in(log, common.log_level),
             None => telemetry::log::start(common.log_level, Some(self.log_name(common))),

@@ -4,6 +4,7 @@
 //! in a warning by `settings`.
 
 use crate::failure::CommandFailure;
+use crate::metrics::{MemcacheMetrics, MetricsSetup};
 use crate::process;
 use features::context::FeatureContext;
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
@@ -12,7 +13,7 @@ use peer::{Arrival, Peers, ServerOptions};
 use request_pipeline::{Feature, SharedCache};
 use serde_json::Value;
 use settings::server::ServerCommon;
-use settings::{CacheSettings, ProxyConf, SettingsError, SwiftConf};
+use settings::{ProxyConf, SettingsError, SwiftConf};
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::Statsd;
@@ -26,8 +27,14 @@ pub fn build(
     swift: &SwiftConf,
     rings: Rings,
     peers: Arc<Peers>,
+    metrics: &MetricsSetup,
 ) -> Result<Arc<Gateway>, CommandFailure> {
-    let cache = Statsd::open(&conf.statsd, Role::Proxy.word(), world);
+    let memcached = connect(world, conf)?;
+    if let Some(memcached) = &memcached {
+        metrics.add(Arc::new(MemcacheMetrics(memcached.clone())));
+    }
+    let times = Statsd::open(&conf.statsd, Role::Proxy.word(), world);
+    let cache = shared(world, memcached, times);
     make(world, conf, swift, (rings, peers), cache, features::registry::build)
 }
 
@@ -40,7 +47,7 @@ pub fn build_internal(
     peers: Arc<Peers>,
 ) -> Result<Arc<Gateway>, CommandFailure> {
     // OpenStack's have names of their own for it.
-    let cache = Statsd::default();
+    let cache = shared(world, connect(world, conf)?, Statsd::default());
     make(
         world,
         conf,
@@ -72,18 +79,10 @@ fn make(
     conf: &ProxyConf,
     swift: &SwiftConf,
     (rings, peers): (Rings, Arc<Peers>),
-    cache_times: Statsd,
+    cache: Option<Arc<dyn SharedCache>>,
     features: impl FnOnce(&FeatureContext<'_>) -> Result<Vec<Arc<dyn Feature>>, SettingsError>,
 ) -> Result<Arc<Gateway>, CommandFailure> {
-    let memcached = conf.cache.as_ref().map(|cache| connect(world, cache)).transpose()?;
     let statsd = Statsd::open(&conf.statsd, Role::Proxy.word(), world);
-    let cache = memcached.map(|memcached| {
-        Arc::new(GatewayCache {
-            memcached,
-            statsd: cache_times,
-            clock: world.clock.clone(),
-        }) as Arc<dyn SharedCache>
-    });
     let shared = Shared::new(world.clone(), options(conf, swift, statsd), rings, peers, cache.clone());
     let features = features(&FeatureContext {
         conf,
@@ -162,7 +161,11 @@ fn options(conf: &ProxyConf, swift: &SwiftConf, statsd: Statsd) -> GatewayOption
     }
 }
 
-fn connect(world: &World, cache: &CacheSettings) -> Result<Arc<Memcache>, CommandFailure> {
+/// The cache that the configuration names, if it does.
+fn connect(world: &World, conf: &ProxyConf) -> Result<Option<Arc<Memcache>>, CommandFailure> {
+    let Some(cache) = &conf.cache else {
+        return Ok(None);
+    };
     let options = memcache::MemcacheOptions {
         servers: cache.memcache_servers.clone(),
         max_connections: cache.memcache_max_connections.0,
@@ -174,7 +177,16 @@ fn connect(world: &World, cache: &CacheSettings) -> Result<Arc<Memcache>, Comman
         error_limit: cache.error_suppression_limit,
     };
     let memcached = Memcache::new(world.clone(), options).map_err(|error| CommandFailure::Usage(error.to_string()))?;
-    Ok(Arc::new(memcached))
+    Ok(Some(Arc::new(memcached)))
+}
+
+fn shared(world: &World, memcached: Option<Arc<Memcache>>, statsd: Statsd) -> Option<Arc<dyn SharedCache>> {
+    let cache = GatewayCache {
+        memcached: memcached?,
+        statsd,
+        clock: world.clock.clone(),
+    };
+    Some(Arc::new(cache))
 }
 
 /// memcached as the gateway's shared cache, its calls timed as OpenStack's client times them.

@@ -8,7 +8,8 @@ use crate::cli::ServerLine;
 use crate::cluster_tls::{self, ClusterCredentials};
 use crate::failure::{CommandFailure, no_threads};
 use crate::metrics::{
-    ConnectionMetrics, Devices, MeasuredGateway, MetricsAccess, MetricsDoor, MetricsSetup, ReconFigures, own_port,
+    ConnectionMetrics, Devices, MeasuredGateway, MetricsAccess, MetricsDoor, MetricsSetup, NodeFiles, ReconFigures,
+    own_port,
 };
 use crate::program::Program;
 use crate::recon_door::ReconDoor;
@@ -48,7 +49,7 @@ pub fn proxy(server: &ServerLine) -> Result<(), CommandFailure> {
         let (rings, ring_files) = WatchedRings::load(&conf.common.swift_dir, &swift.policies, &swift.hash)?;
         world.spawn(ring_files.watch(world.clone()));
         let peers = cluster_tls::peers(world, &conf.common)?;
-        let gateway = proxy::build(world, &conf, &swift, rings, peers)?;
+        let gateway = proxy::build(world, &conf, &swift, rings, peers, &metrics)?;
         metrics.add(gateway.clock_skew_metrics());
         let service = MeasuredGateway::new(
             gateway,
@@ -246,6 +247,7 @@ fn run(
     process::run(process::threads(common.workers), process::PATIENCE, async {
         let metrics = MetricsSetup::new()?;
         let world = metrics.world.clone();
+        metrics.add(Arc::new(NodeFiles::of(&world, common)));
         let listener = worker.listener()?;
         let certificate = Certificate::load(common)?;
         process::drop_privileges(common.user.as_deref())?;

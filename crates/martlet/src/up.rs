@@ -9,8 +9,8 @@ use crate::cli::Up;
 use crate::failure::CommandFailure;
 use crate::first_start::{asked_in_vain, certificate_asked_in_vain, make_cluster};
 use crate::metrics::{
-    ConnectionMetrics, Devices, MeasuredGateway, MetricsAccess, MetricsDoor, MetricsSetup, ProcessMetricsPage,
-    ReconFigures, own_port,
+    ConnectionMetrics, Devices, MeasuredGateway, MetricsAccess, MetricsDoor, MetricsSetup, NodeFiles,
+    ProcessMetricsPage, ReconFigures, own_port,
 };
 use crate::rings::WatchedRings;
 use crate::service_manager::{READY, tell_service_manager};
@@ -162,6 +162,7 @@ async fn serve_cluster(
     let drives = Arc::new(Drives::default());
     let metrics = MetricsSetup::new()?.with_devices(Devices::new(&drives));
     let world = metrics.world.clone();
+    metrics.add(Arc::new(NodeFiles::of(&world, &cluster.proxy.common)));
     let (rings, ring_files) = WatchedRings::load(etc, &cluster.swift.policies, &cluster.swift.hash)?;
     world.spawn(ring_files.watch(world.clone()));
     if let Some(up) = later {
@@ -180,7 +181,14 @@ async fn serve_cluster(
         drives: &drives,
     };
     let peers = storage.all_near(&cluster.object, &cluster.container, &cluster.account, &metrics)?;
-    let gateway = proxy::build(&world, &cluster.proxy, &cluster.swift, rings.clone(), peers.clone())?;
+    let gateway = proxy::build(
+        &world,
+        &cluster.proxy,
+        &cluster.swift,
+        rings.clone(),
+        peers.clone(),
+        &metrics,
+    )?;
     metrics.add(gateway.clock_skew_metrics());
     let listener = storage::listen(&world, &cluster.proxy.common, &bind.ip().to_string(), bind.port())?;
     let certificate = Certificate::load(&cluster.proxy.common)?;

@@ -93,6 +93,11 @@ impl Memcache {
         })
     }
 
+    /// Each server, and how many calls to it failed so far.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.servers.iter().map(MemcacheServer::failures)
+    }
+
     /// The value, if some server has one that is JSON.
     pub async fn get_json(&self, key: &str) -> Option<Value> {
         self.get_multi(&[key], key).await.pop().flatten()

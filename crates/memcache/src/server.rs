@@ -7,6 +7,7 @@ use crate::protocol::{Connection, ProtocolError};
 use crate::{MemcacheAddressError, MemcacheOptions};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use world::World;
@@ -20,6 +21,7 @@ pub(crate) struct MemcacheServer {
     permits: Semaphore,
     idle: Mutex<Vec<Connection>>,
     errors: Mutex<Errors>,
+    failures: AtomicU64,
 }
 
 #[derive(Default)]
@@ -39,7 +41,13 @@ impl MemcacheServer {
             permits: Semaphore::new(options.max_connections.clamp(1, Semaphore::MAX_PERMITS)),
             idle: Mutex::default(),
             errors: Mutex::default(),
+            failures: AtomicU64::new(0),
         })
+    }
+
+    /// Its name, and how many calls to it failed so far.
+    pub(crate) fn failures(&self) -> (&str, u64) {
+        (&self.name, self.failures.load(Ordering::Relaxed))
     }
 
     /// Whether it had too many errors and is left alone for now.
@@ -83,6 +91,7 @@ impl MemcacheServer {
 
     fn failed(&self, world: &World, options: &MemcacheOptions, fault: &ProtocolError) {
         tracing::debug!(server = self.name, "memcached: {fault}");
+        self.failures.fetch_add(1, Ordering::Relaxed);
         if options.error_interval.is_zero() {
             return;
         }

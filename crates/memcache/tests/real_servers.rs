@@ -144,9 +144,16 @@ async fn a_server_that_dies_and_returns_is_a_miss_in_between() {
     let port = server.port;
     let cache = client(&[server.name()]);
     assert!(cache.set_json("k", &json!(1), MINUTE).await);
+    assert_eq!(cache.failures().collect::<Vec<_>>(), [(server.name().as_str(), 0)]);
+    let name = server.name();
     drop(server);
     assert_eq!(cache.get_json("k").await, None);
     assert!(!cache.set_json("k", &json!(1), MINUTE).await);
+    let failures: Vec<_> = cache.failures().collect();
+    assert!(
+        matches!(failures[..], [(server, 2..)] if server == name),
+        "{failures:?}"
+    );
     let _server = Memcached::start_on(port);
     assert!(cache.set_json("k", &json!(2), MINUTE).await);
     assert_eq!(cache.get_json("k").await, Some(json!(2)));

@@ -85,6 +85,8 @@ options! {
         ionice_class: Option<IoClass> = "",
         /// Its priority within ionice_class, of which the idle class has none; 0 when empty.
         ionice_priority: Option<IoPriority> = "",
+        /// Write each line on standard error as a JSON object. The system's log has text.
+        log_json: bool = "false",
         /// Longest log line in characters; 0 for no limit.
         log_max_line_length: usize = "0",
         /// Port with nothing but the figures for Prometheus (/metrics) of this process; none when empty. Processes that

@@ -8,7 +8,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | where do events go | `log.rs` |
+//! | where do events go | `log.rs`, as JSON `log_json.rs` |
 //! | the proxy's line per request | `access.rs`, `access_format.rs`, `template.rs` |
 //! | metrics for StatsD | `statsd.rs` |
 //! | a storage server's line per request | `storage.rs` |
@@ -21,6 +21,7 @@ pub mod access;
 mod access_format;
 mod fields;
 pub mod log;
+pub mod log_json;
 pub mod metrics;
 pub mod statsd;
 pub mod storage;

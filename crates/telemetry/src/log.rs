@@ -18,7 +18,7 @@ use tracing_subscriber::registry::LookupSpan;
 use world::Datagrams;
 
 /// Target of lines that carry their own format.
-const REQUESTS: &str = "requests";
+pub(crate) const REQUESTS: &str = "requests";
 
 /// Starts logging at `level` and above to standard error, each line with `name` (none for a tool); only the first call
 /// counts.
@@ -136,7 +136,7 @@ pub fn logs_requests(is_replication: bool) -> bool {
     }
 }
 
-fn filter(level: LogLevel) -> LevelFilter {
+pub(crate) fn filter(level: LogLevel) -> LevelFilter {
     match level {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Info | LogLevel::Notice => LevelFilter::INFO,

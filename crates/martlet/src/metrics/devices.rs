@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::metrics::catalogue::{
-    DEVICE_BYTES, DEVICE_FILES, DEVICE_FREE_BYTES, DEVICE_FREE_FILES, DEVICE_IN_SERVICE, QUARANTINED,
+    DEVICE_BYTES, DEVICE_FILES, DEVICE_FREE_BYTES, DEVICE_FREE_FILES, DEVICE_IN_SERVICE, DEVICE_PENDING, QUARANTINED,
 };
 use telemetry::metrics::{MetricsPage, MetricsSource, Role};
 use world::files::{FileSystem, Space};
@@ -24,6 +24,12 @@ const GLANCE: Duration = Duration::from_millis(300);
 const QUARANTINE: &str = "quarantined";
 /// More than there are policies.
 const MOST_KINDS: usize = 128;
+/// Where listing updates wait, on each device: this, and this with a policy.
+const PENDING: &str = "async_pending";
+/// How long a count of what waits is good for.
+const COUNT_EVERY: Duration = Duration::from_secs(60);
+/// More of what waits is not counted.
+const MOST_PENDING: u64 = 1_000_000;
 
 /// The drives that this process works on.
 pub struct Devices {
@@ -63,11 +69,20 @@ impl Devices {
         let asked = serving.filter_map(|health| {
             let root = health.root().to_owned();
             let (thread, files, known) = (self.thread(world, &root)?, world.files.clone(), self.known.clone());
+            let (now, counts) = (world.clock.elapsed(), tells(self.kinds, "objects"));
             Some(async move {
                 let job = move || {
-                    if let Ok(survey) = Survey::of(&*files, &root) {
-                        known.lock().insert(root, survey);
+                    let last = known.lock().get(&root).and_then(|survey| survey.pending);
+                    let Ok(mut survey) = Survey::of(&*files, &root) else {
+                        return;
+                    };
+                    survey.pending = last.filter(|count| now.saturating_sub(count.at) < COUNT_EVERY);
+                    if counts && survey.pending.is_none() {
+                        survey.pending = pending(&*files, &root)
+                            .ok()
+                            .map(|waiting| Pendings { at: now, waiting });
                     }
+                    known.lock().insert(root, survey);
                 };
                 // One that is busy hangs since it was asked before.
                 let _ = thread.run(job).await;
@@ -100,6 +115,14 @@ impl Devices {
 struct Survey {
     space: Space,
     quarantined: Vec<(String, u64)>,
+    pending: Option<Pendings>,
+}
+
+/// How many listing updates waited at some time.
+#[derive(Clone, Copy)]
+struct Pendings {
+    at: Duration,
+    waiting: u64,
 }
 
 impl Survey {
@@ -116,7 +139,11 @@ impl Survey {
             Ok((kind, count))
         });
         let quarantined = quarantined.collect::<io::Result<_>>()?;
-        Ok(Self { space, quarantined })
+        Ok(Self {
+            space,
+            quarantined,
+            pending: None,
+        })
     }
 
     fn report(&self, device: &str, kinds: &str, page: &mut MetricsPage) {
@@ -126,11 +153,48 @@ impl Survey {
             page.whole(&DEVICE_FILES, &[device], self.space.files);
             page.whole(&DEVICE_FREE_FILES, &[device], self.space.free_files);
         }
-        let reported = self.quarantined.iter().filter(|(kind, _)| kind.starts_with(kinds));
+        let reported = self.quarantined.iter().filter(|(kind, _)| tells(kinds, kind));
         for (kind, count) in reported {
             page.whole(&QUARANTINED, &[device, kind], *count);
         }
+        if let Some(pending) = self.pending {
+            page.whole(&DEVICE_PENDING, &[device], pending.waiting);
+        }
     }
+}
+
+/// Whether a server tells of what is of `kind` whose kinds begin with `kinds`.
+fn tells(kinds: &str, kind: &str) -> bool {
+    kind.starts_with(kinds)
+}
+
+/// How many listing updates wait on a device, of all policies.
+fn pending(files: &dyn FileSystem, root: &Path) -> io::Result<u64> {
+    let (mut trees, mut waiting) = (vec![], 0);
+    files.open_directory(root)?.list(&mut |name| {
+        let rest = name.to_str().and_then(|name| name.strip_prefix(PENDING));
+        trees.extend(
+            rest.filter(|rest| rest.is_empty() || rest.starts_with('-'))
+                .map(|_| root.join(name)),
+        );
+    })?;
+    for tree in trees {
+        let mut suffixes = vec![];
+        // Something else may have that name, and a suffix may go meanwhile.
+        let Ok(directory) = files.open_directory(&tree) else {
+            continue;
+        };
+        directory.list(&mut |name| suffixes.push(tree.join(name)))?;
+        for suffix in suffixes {
+            if let Ok(directory) = files.open_directory(&suffix) {
+                directory.list(&mut |_| waiting += 1)?;
+            }
+            if waiting >= MOST_PENDING {
+                return Ok(MOST_PENDING);
+            }
+        }
+    }
+    Ok(waiting)
 }
 
 /// A directory's name below `quarantined`, if it is one of Swift's.
@@ -207,6 +271,25 @@ mod tests {
         assert_eq!(text.matches("martlet_quarantined{").count(), 4, "{text}");
         assert!(text.contains("martlet_device_free_bytes{device=\"sdb1\"} "), "{text}");
         assert!(Survey::of(&*World::real().files, &root.path().join("gone")).is_err());
+    }
+
+    #[test]
+    fn updates_that_wait_are_counted_by_the_server_whose_they_are() {
+        let root = tempfile::tempdir().unwrap();
+        for waiting in [
+            "async_pending/a83/1",
+            "async_pending/a83/2",
+            "async_pending-12/b00/3",
+            "async_pendings/a83/4",
+        ] {
+            std::fs::create_dir_all(root.path().join(waiting)).unwrap();
+        }
+        // What else may lie there.
+        std::fs::write(root.path().join("async_pending/strange"), "").unwrap();
+        std::fs::write(root.path().join("async_pending-3"), "").unwrap();
+        assert_eq!(pending(&*World::real().files, root.path()).unwrap(), 3);
+        assert!(pending(&*World::real().files, &root.path().join("gone")).is_err());
+        assert!(tells("", "objects") && tells("objects", "objects") && !tells("accounts", "objects"));
     }
 
     proptest! {

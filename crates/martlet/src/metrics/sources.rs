@@ -2,6 +2,7 @@
 //!
 //! Always holds: no two rows of a metric have the same labels.
 
+use memcache::Memcache;
 use peer::http_server::Open;
 use peer::{ServerRefusal, ServerRefusals};
 use serde_json::{Map, Value};
@@ -9,9 +10,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use telemetry::metrics::catalogue::{
-    ASYNC_PENDING, ASYNC_PENDING_AGE, CONNECTIONS, CONNECTIONS_LIMIT, EXPIRED_AGE, POOL_LIMIT, POOL_RUNNING,
-    POOL_WAITING, RECON_AGE, RECON_SECONDS, REFUSED, UPKEEP_DONE, UPKEEP_FAILED, UPKEEP_OLDEST, UPKEEP_PASSES,
-    UPKEEP_SECONDS, UPKEEP_UNDER_WAY,
+    ASYNC_PENDING, ASYNC_PENDING_AGE, CONNECTIONS, CONNECTIONS_LIMIT, EXPIRED_AGE, MEMCACHED_FAILURES, POOL_LIMIT,
+    POOL_RUNNING, POOL_WAITING, RECON_AGE, RECON_SECONDS, REFUSED, UPKEEP_DONE, UPKEEP_FAILED, UPKEEP_OLDEST,
+    UPKEEP_PASSES, UPKEEP_SECONDS, UPKEEP_UNDER_WAY,
 };
 use telemetry::metrics::{MetricsPage, MetricsSource, Role};
 use upkeep::{Daemon, DaemonStatus, PASSES};
@@ -67,6 +68,21 @@ impl MetricsSource for ConnectionMetrics {
                 &[self.role.word(), refusal.word()],
                 self.refusals.count(refusal),
             );
+        }
+    }
+}
+
+/// The memcached servers of a gateway.
+pub struct MemcacheMetrics(pub Arc<Memcache>);
+
+impl MetricsSource for MemcacheMetrics {
+    fn report(&self, page: &mut MetricsPage) {
+        let mut servers = BTreeMap::new();
+        for (server, failures) in self.0.failures() {
+            *servers.entry(server).or_insert(0) += failures;
+        }
+        for (server, failures) in servers {
+            page.whole(&MEMCACHED_FAILURES, &[server], failures);
         }
     }
 }

@@ -67,6 +67,7 @@ catalogue! {
     DEVICE_FREE_BYTES = Gauge "martlet_device_free_bytes" ["device"] "Room that is left for us on a device";
     DEVICE_FILES = Gauge "martlet_device_files" ["device"] "Files (inodes) there may be on a device, where its file system has a limit for them";
     DEVICE_FREE_FILES = Gauge "martlet_device_free_files" ["device"] "Files that may still be made on a device, where that has a limit";
+    DEVICE_PENDING = Gauge "martlet_async_pending" ["device"] "Listing updates that wait on a device for the object-updater, counted once a minute, up to a million";
     QUARANTINED = Gauge "martlet_quarantined" ["device", "kind"] "Damaged databases (accounts, containers) and objects (objects, objects-1 for policy 1, …) that were put aside on a device";
     POOL_WAITING = Gauge "martlet_io_waiting" ["pool"] "Blocking jobs that wait for a thread of their device (or of what else the pool is for)";
     POOL_RUNNING = Gauge "martlet_io_running" ["pool"] "Blocking jobs that run";
@@ -82,6 +83,10 @@ catalogue! {
     ASYNC_PENDING = Gauge "martlet_async_pending_containers" [] "Containers that lack updates which the object-updater could not bring to their servers in its last pass";
     ASYNC_PENDING_AGE = Gauge "martlet_async_pending_oldest_seconds" [] "Age of the oldest such update; 0 when there is none";
     EXPIRED_AGE = Gauge "martlet_expired_oldest_seconds" [] "How long the oldest object that the object-expirer left in its last pass should have been gone";
+    RING = Gauge "martlet_ring" ["ring", "md5"] "Always 1; the MD5 of a ring file in swift_dir, as recon tells it";
+    CERTIFICATE_END = Gauge "martlet_certificate_not_after_seconds" ["use"] "When the certificate that is shown to clients (clients) or to other nodes (cluster), or the first of its chain, ends, in seconds since 1970";
+    MEMCACHED_FAILURES = Counter "martlet_memcached_failures_total" ["server"] "Calls to a memcached server of a gateway that failed: it could not be reached, was too slow or sent no valid answer";
+    CLOCK = Gauge "martlet_clock_seconds" [] "What the clock of this node says, in seconds since 1970";
     STARTED = Gauge "process_start_time_seconds" [] "When the process began, in seconds since 1970";
     CPU = Counter "process_cpu_seconds_total" [] "Processor time that the process used";
     RESIDENT = Gauge "process_resident_memory_bytes" [] "Memory that is resident";

@@ -2,12 +2,12 @@
 //!
 //! Always holds: what cannot be read is left out.
 
-use super::catalogue::{BUILD, CPU, MOST_FILES, OPEN_FILES, RESIDENT, STARTED, THREADS};
+use super::catalogue::{BUILD, CLOCK, CPU, MOST_FILES, OPEN_FILES, RESIDENT, STARTED, THREADS};
 use super::{MetricsPage, MetricsSource};
 use std::path::Path;
 use std::sync::Arc;
-use world::World;
 use world::files::{FileSystem, Purpose, read_full_at};
+use world::{Clock, World};
 
 /// More of a file of `/proc` is not looked at.
 const LIMIT: usize = 64 << 10;
@@ -17,6 +17,7 @@ const TICKS: f64 = 100.0;
 /// This process.
 pub struct ProcessMetrics {
     files: Arc<dyn FileSystem>,
+    clock: Arc<dyn Clock>,
     version: String,
     started: f64,
 }
@@ -26,6 +27,7 @@ impl ProcessMetrics {
     pub fn new(world: &World, version: &str) -> Self {
         Self {
             files: world.files.clone(),
+            clock: world.clock.clone(),
             version: version.to_owned(),
             started: world.clock.now().as_f64(),
         }
@@ -51,6 +53,7 @@ impl MetricsSource for ProcessMetrics {
     fn report(&self, page: &mut MetricsPage) {
         page.whole(&BUILD, &[&self.version], 1);
         page.real(&STARTED, &[], self.started);
+        page.real(&CLOCK, &[], self.clock.now().as_f64());
         let status = self.text("/proc/self/status").unwrap_or_default();
         if let Some(kib) = field(&status, "VmRSS:") {
             page.whole(&RESIDENT, &[], kib.saturating_mul(1024));
@@ -102,6 +105,7 @@ mod tests {
             "process_resident_memory_bytes ",
             "process_threads ",
             "process_open_fds ",
+            "martlet_clock_seconds ",
         ] {
             assert!(text.contains(name), "{name}: {text}");
         }
