@@ -82,7 +82,7 @@ probe: build $(VENV)/ready   ## OpenStack Swift's multi-server failure tests, wi
 	$(VENV)/bin/python tests/probe/run.py --write $(ARGS) && exit $$theirs
 
 pages: build $(VENV)/ready   ## what the pages for operators say is typed into machines of its own, word by word
-	$(PYTEST) tests/operator/test_production_page.py -m "long or not long"
+	$(PYTEST) tests/operator/test_production_page.py tests/operator/test_migration_page.py -m "long or not long"
 
 storm: build $(VENV)/ready   ## several nodes, faults from seeds; ARGS="--seeds 1-100 --record", "--seed 7 --only EIO"
 	$(VENV)/bin/python tests/storm/run.py $(ARGS)

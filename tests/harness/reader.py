@@ -29,7 +29,7 @@ class Reader:
         answers = self.site.on_each(machines, lambda name: self.answer(name, command, promised))
         self.site.deliver()
         for name, (seen, status) in answers.items():
-            print(f"{name}$ {command}", *seen, sep="\n", file=self.transcript, flush=True)
+            print(f"{time.strftime('%T')} {name}$ {command}", *seen, sep="\n", file=self.transcript, flush=True)
             where = f"{self.name}:{step.line}: on {name}, {command}"
             if status:
                 journal, _ = self.site.type(name, "journalctl --no-pager --lines 30")
