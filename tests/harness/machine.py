@@ -174,7 +174,7 @@ class LoadApart:
 
     def end(self):
         """What was acknowledged, failed, was wrong, and was read back at the end."""
-        output, _ = self.child.communicate(timeout=120)
+        output, _ = self.child.communicate(timeout=600)
         return json.loads(output.splitlines()[-1])
 
     def __enter__(self):
