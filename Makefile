@@ -3,7 +3,7 @@
 PYTHON ?= python3.11
 VENV := .venv
 PYTEST := $(VENV)/bin/python -m pytest
-PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl prometheus iproute2 procps util-linux e2fsprogs
+PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl prometheus iproute2 procps util-linux e2fsprogs haproxy nginx-light libnginx-mod-stream
 
 # `make test` runs so many of its parts at a time, each grouped in the output (two on a quiet machine save some minutes; one
 # is what time-outs of the tests were chosen for); by itself, a goal is run alone.
@@ -16,7 +16,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood log-volume race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations bench-features bench-metrics deb clean
+.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood log-volume race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations bench-features bench-metrics deb clean pages
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -80,6 +80,9 @@ cors: $(VENV)/ready   ## OpenStack Swift's CORS tests in headless Chromium
 probe: build $(VENV)/ready   ## OpenStack Swift's multi-server failure tests, with its programs, then with ours
 	$(VENV)/bin/python tests/probe/run.py --make openstack $(ARGS); theirs=$$?; \
 	$(VENV)/bin/python tests/probe/run.py --write $(ARGS) && exit $$theirs
+
+pages: build $(VENV)/ready   ## what the pages for operators say is typed into machines of its own, word by word
+	$(PYTEST) tests/operator/test_production_page.py tests/operator/test_migration_page.py -m "long or not long"
 
 storm: build $(VENV)/ready   ## several nodes, faults from seeds; ARGS="--seeds 1-100 --record", "--seed 7 --only EIO"
 	$(VENV)/bin/python tests/storm/run.py $(ARGS)

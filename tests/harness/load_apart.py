@@ -1,6 +1,6 @@
-"""Load as a program: `load_apart.py AUTH_URL`, for a network that this process is not in.
+"""Load as a program: `load_apart.py AUTH_URL [--once]`, for a network that this process is not in.
 
-For every input line it prints how many writes were acknowledged; at the end of its input it stops, reads everything back and prints what was wrong.
+For every input line it prints how many writes were acknowledged; at the end of its input it stops, reads everything back and prints what was wrong. With --once every name is written once.
 """
 
 import json
@@ -9,8 +9,8 @@ import sys
 from harness.load import Load
 
 
-def main(auth_url):
-    with Load(auth_url, threads=4) as load:
+def main(auth_url, *once):
+    with Load(auth_url, threads=4, rewrites=not once) as load:
         for _ in sys.stdin:
             print(load.acknowledged, flush=True)
     load.patience, failed = 90, list(load.failed)
@@ -19,4 +19,4 @@ def main(auth_url):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

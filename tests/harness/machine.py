@@ -4,6 +4,7 @@ A copy is an overlay over `/` in a mount namespace. A machine is a copy with pro
 systemd of its own, and without the capabilities by which it could reach the kernel they share.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -59,11 +60,15 @@ for unit in {" ".join(MASKED)}; do ln -sf /dev/null "$root/etc/systemd/system/$u
 # As systemd has it, but not where it finds itself in a container.
 mount --make-rshared "$root"
 ip link set lo up
+# systemd would let its units have 1024 open files when it cannot raise the limit that it was started with.
+mkdir -p "$root/etc/systemd/system.conf.d"
+printf '[Manager]\nDefaultLimitNOFILE=1024:%s\n' "$(ulimit -Hn)" > "$root/etc/systemd/system.conf.d/files.conf"
 exec setpriv --bounding-set -sys_module,-sys_time,-sys_boot,-sys_rawio,-syslog,-mac_admin,-mac_override,-wake_alarm,-bpf,-perfmon \\
     chroot "$root" env -i container=martlet PATH=/usr/sbin:/usr/bin:/sbin:/bin \\
     /lib/systemd/systemd --system --unit=basic.target --log-target=journal --show-status=no
 """
 
+NUMBERS = itertools.count()
 APART = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"]
 
 
@@ -129,7 +134,7 @@ def cgroup_of_its_own():
     unified = next((Path(fields[1]) for fields in mounts if fields[2] == "cgroup2"), None)
     if not unified:
         pytest.skip("no unified control groups here")
-    group = unified / f"martlet-test-{os.getpid()}"
+    group = unified / f"martlet-test-{os.getpid()}-{next(NUMBERS)}"
     try:
         group.mkdir()
     except OSError as error:
@@ -150,8 +155,9 @@ def throw_away(group):
 class LoadApart:
     """Users at work on a machine, while something is done to it."""
 
-    def __init__(self, machine, auth_url):
-        command = ["nsenter", "--target", machine.init(), "--net", "--", sys.executable, Path(__file__).with_name("load_apart.py"), auth_url]
+    def __init__(self, machine, auth_url, *, rewrites=True):
+        command = ["nsenter", "--target", machine.init(), "--net", "--", sys.executable, Path(__file__).with_name("load_apart.py"), auth_url,
+                   *([] if rewrites else ["--once"])]
         self.child = subprocess.Popen([str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                       env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])})
 
@@ -168,7 +174,7 @@ class LoadApart:
 
     def end(self):
         """What was acknowledged, failed, was wrong, and was read back at the end."""
-        output, _ = self.child.communicate(timeout=120)
+        output, _ = self.child.communicate(timeout=600)
         return json.loads(output.splitlines()[-1])
 
     def __enter__(self):

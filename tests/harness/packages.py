@@ -27,3 +27,13 @@ def old_and_new(folder):
         assert build(folder, binary, version).exists()
     binary.unlink()
     return folder
+
+
+def released(folder):
+    """The folder with the package as `make deb` names it, of the build under test."""
+    folder.mkdir()
+    binary = folder / "martlet"
+    run(["strip", "--strip-debug", "-o", binary, martlet()])
+    assert build(folder, binary, "0.1.0").exists()
+    binary.unlink()
+    return folder

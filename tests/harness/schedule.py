@@ -27,6 +27,7 @@ WEIGHTS = {
     "operator/test_ring_histories.py": 60,
     "faults/test_reload.py": 60,
     "interop/test_account_reaper.py": 40,
+    "operator/test_production_page.py": 40,
     "faults/test_kill.py": 40,
     "faults/test_memory.py": 40,
     "interop/test_statsd.py": 40,
