@@ -20,12 +20,14 @@ pub(crate) fn intent_log(bytes: &[u8]) {
     }
     DEVICE.with(|device| {
         let root = device.get_or_init(device_with_an_object).path();
+        // Whatever the one before has left, of any policy.
+        for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
+            if entry.file_name() != "objects" {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
         leave(root, bytes);
         work_off(root);
-        // Whatever happened, the next one finds no records.
-        for name in ["async_pending", "quarantined", "tmp"] {
-            let _ = std::fs::remove_dir_all(root.join(name));
-        }
     });
 }
 
