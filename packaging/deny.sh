@@ -12,14 +12,17 @@ if [ -z "$tool" ]; then
     [ -x "$tool" ] || cargo install --locked --root target/tools --version "$version" cargo-deny
 fi
 if [ "$*" != advisories ]; then
-    exec "$tool" --all-features check --config deny.toml "$@"
+    exec "$tool" --all-features --config deny.toml check "$@"
 fi
 original=$(sed -n 's/^db-urls = \["\(.*\)"\]$/\1/p' deny.toml)
 database=${ADVISORIES:-$original}
-if ! git ls-remote --quiet --exit-code "$database" HEAD > /dev/null 2>&1; then
+# cargo-deny takes no URL without a host; git puts the other copy in its place.
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="url.$database.insteadOf" GIT_CONFIG_VALUE_0="$original"
+if ! git ls-remote --quiet --exit-code "$original" HEAD > /dev/null 2>&1; then
     echo "skipped: the database of advisories, $database, cannot be reached; ADVISORIES=file:///a/clone names another copy"
     exit 0
 fi
 mkdir -p target/tools
-sed "s|^db-urls = .*|db-urls = [\"$database\"]\ndb-path = \"$root/target/tools/advisories\"|" deny.toml > target/tools/deny.toml
-exec "$tool" --all-features check --config target/tools/deny.toml advisories
+where="db-path = \"$root/target/tools/advisories\"\ngit-fetch-with-cli = true"
+sed "s|^db-urls = .*|&\n$where|" deny.toml > target/tools/deny.toml
+exec "$tool" --all-features --config target/tools/deny.toml check advisories

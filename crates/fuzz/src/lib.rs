@@ -15,7 +15,9 @@
 //! | pickles, metadata, records on devices | `stored.rs` |
 //! | rings, builders, composite files | `rings.rs` |
 //! | what peers say: SSYNC, REPLICATE, DELETES, listings, memcached | `backend.rs` |
+//! | requests inside an SSYNC exchange | `exchanges.rs` |
 //! | databases that peers send | `databases.rs` |
+//! | logs of listing updates under way | `intents.rs` |
 //! | configuration | `configuration.rs` |
 //! | pieces, texts, running what is asynchronous | `input.rs` |
 //!
@@ -25,8 +27,10 @@ mod access;
 mod backend;
 mod configuration;
 mod databases;
+mod exchanges;
 mod heads;
 mod input;
+mod intents;
 mod requests;
 mod rings;
 mod stored;
@@ -60,6 +64,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     of("deletes", backend::deletes),
     of("formpost", uploads::formpost),
     of("heads", heads::heads),
+    of("intent_log", intents::intent_log),
     of("keystone_token", access::keystone_token),
     of("listings", backend::listings),
     of("memcache", backend::memcache),
@@ -74,6 +79,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     of("ring", rings::ring),
     of("slo_manifest", uploads::slo_manifest),
     of("ssync", backend::ssync),
+    of("ssync_requests", exchanges::ssync_requests),
     of("tar", uploads::tar),
     of("tempurl", access::tempurl),
 ];

@@ -52,6 +52,12 @@ impl MemoryEngine {
         Self::default()
     }
 
+    /// Forgets everything.
+    pub fn clear(&self) {
+        self.device.lock().clear();
+        self.updates.lock().clear();
+    }
+
     /// The listing updates that were saved, oldest first.
     pub fn saved_updates(&self) -> Vec<ListingUpdate> {
         self.updates.lock().clone()

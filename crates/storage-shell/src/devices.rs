@@ -358,7 +358,14 @@ impl<O: DeviceOpener> DevicePool<O> {
 
     /// Requests for one device wait for the one that opens it.
     async fn open_in_turn(&self, name: &str) -> Result<Arc<PooledDevice<O::Engine>>, DeviceFault> {
-        let turn = self.opening.lock().await.entry(name.to_owned()).or_default().clone();
+        let turn = {
+            let mut opening = self.opening.lock().await;
+            if opening.len() >= MAX_OPENING {
+                // Requests that were given up while they waited have left their names; these are any client's.
+                opening.retain(|_, turn| Arc::strong_count(turn) > 1);
+            }
+            opening.entry(name.to_owned()).or_default().clone()
+        };
         let opened = {
             let _turn = turn.lock().await;
             match self.opened(name) {

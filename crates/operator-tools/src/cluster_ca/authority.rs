@@ -10,6 +10,7 @@
 //! Both begin an hour before they are made, so that nodes whose clocks are a little behind take them at once.
 
 use super::CaFailure;
+use super::revocation::RevocationList;
 use peer::{ClusterRole, ClusterRoles};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
@@ -109,6 +110,18 @@ impl Authority {
         let issuer = Issuer::from_ca_cert_pem(&self.certificate, &self.key)?;
         let certificate = params.signed_by(&key, &issuer)?;
         Ok(certificate.pem() + &key.serialize_pem())
+    }
+}
+
+impl Authority {
+    /// Its list in PEM; it holds until the authority ends.
+    pub(super) fn sign_list(&self, list: &RevocationList, now: u64, ends: u64) -> Result<String, CaFailure> {
+        let issuer = Issuer::from_ca_cert_pem(&self.certificate, &self.key)?;
+        let validity = Validity {
+            from: now.saturating_sub(CLOCKS_BEHIND),
+            until: ends,
+        };
+        Ok(list.signed_by(&issuer, validity)?.pem()?)
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) struct DescribedCertificate {
     addresses: Vec<String>,
     /// In seconds since 1970.
     pub(super) until: u64,
+    /// Its number, the bytes as they stand there.
+    pub(super) serial: Vec<u8>,
 }
 
 impl DescribedCertificate {
@@ -61,7 +63,13 @@ impl DescribedCertificate {
             roles: ClusterRoles::of_certificate(&der.into()),
             addresses: addresses.collect(),
             until: u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0),
+            serial: certificate.raw_serial().to_vec(),
         }
+    }
+
+    /// Its number in hexadecimal, as OpenSSL prints it.
+    pub(super) fn serial(&self) -> String {
+        self.serial.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Whether that is the authority that issued it.

@@ -3,13 +3,16 @@
 //! ```text
 //! authority-1.key   0600   its key; authority-2.key of the one that replaces it, and so on
 //! authority-1.pem          its certificate
-//! authorities.pem          those that nodes trust: one, or two during an exchange, the newest last
+//! authority-1.crl          its list of revoked certificates, once there are any
+//! authorities.pem          those that nodes trust: one, or two during an exchange, the newest last; then their lists
 //! issued/NAME.pem   0600   a node's certificate and key
+//! replaced/NAME-SERIAL.pem what it had before, without the key
 //! ```
 
 use super::CaFailure;
 use super::authority::{Authority, cluster_of};
 use super::described::DescribedCertificate;
+use super::revocation::RevocationList;
 use durable_fs::{Locked, StorageDevice, write_file_atomically, write_private_file_atomically};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -18,6 +21,7 @@ use world::World;
 
 const BUNDLE: &str = "authorities.pem";
 const ISSUED: &str = "issued";
+const REPLACED: &str = "replaced";
 /// No file of the folder is larger.
 const LARGEST: u64 = 1 << 20;
 /// How long one waits for another that changes the folder.
@@ -50,6 +54,7 @@ impl TrustedAuthority {
 pub(super) struct AuthorityFiles {
     pub(super) key: PathBuf,
     pub(super) certificate: PathBuf,
+    revoked: PathBuf,
 }
 
 impl<'w> CaFolder<'w> {
@@ -103,6 +108,7 @@ impl<'w> CaFolder<'w> {
         AuthorityFiles {
             key: self.path.join(format!("authority-{number}.key")),
             certificate: self.path.join(format!("authority-{number}.pem")),
+            revoked: self.path.join(format!("authority-{number}.crl")),
         }
     }
 
@@ -132,17 +138,19 @@ impl<'w> CaFolder<'w> {
     /// Writes an authority and trusts it besides those that are trusted.
     pub(super) fn add(&self, number: u32, made: &Authority) -> Result<AuthorityFiles, CaFailure> {
         let files = self.files(number);
-        for path in [&files.key, &files.certificate] {
+        for path in [&files.key, &files.certificate, &files.revoked] {
             self.refuse_existing(path)?;
         }
-        let bundle = match self.exists(&self.bundle())? {
-            true => read(self.world, &self.bundle())?,
-            false => String::new(),
+        let trusted = match self.exists(&self.bundle())? {
+            true => self.trusted()?,
+            false => vec![],
         };
         self.write_private(&files.key, &made.key())?;
         self.write(&files.certificate, &made.certificate)?;
         // Last: an authority that is not trusted yet issues nothing.
-        self.write(&self.bundle(), &(bundle + &made.certificate))?;
+        let certificates = trusted.iter().map(|known| known.pem.as_str());
+        let certificates = certificates.chain([made.certificate.as_str()]);
+        self.write_bundle(certificates.collect(), &trusted)?;
         Ok(files)
     }
 
@@ -179,19 +187,78 @@ impl<'w> CaFolder<'w> {
             path: self.bundle(),
             reason: "it holds none of the authorities beside it".into(),
         })?;
-        let key = self.files(newest.number).key;
-        let authority = Authority::read(newest.pem.clone(), &read(self.world, &key)?);
-        // The library's words might quote what it read.
-        let authority = authority.map_err(|_| CaFailure::Damaged {
-            path: key,
-            reason: "it is no private key in PEM".into(),
-        })?;
+        let authority = self.with_key(&newest)?;
         Ok((newest, authority))
     }
 
-    /// Trusts this one alone from now on.
-    pub(super) fn trust_only(&self, newest: &TrustedAuthority) -> Result<(), CaFailure> {
-        self.write(&self.bundle(), &newest.pem)
+    fn with_key(&self, known: &TrustedAuthority) -> Result<Authority, CaFailure> {
+        let key = self.files(known.number).key;
+        let authority = Authority::read(known.pem.clone(), &read(self.world, &key)?);
+        // The library's words might quote what it read.
+        authority.map_err(|_| CaFailure::Damaged {
+            path: key,
+            reason: "it is no private key in PEM".into(),
+        })
+    }
+
+    /// Trusts these alone from now on, apart from what they have revoked.
+    pub(super) fn trust(&self, authorities: &[TrustedAuthority]) -> Result<(), CaFailure> {
+        let certificates = authorities.iter().map(|known| known.pem.as_str()).collect();
+        self.write_bundle(certificates, authorities)
+    }
+
+    fn write_bundle(&self, certificates: Vec<&str>, revoking: &[TrustedAuthority]) -> Result<(), CaFailure> {
+        let mut text = certificates.concat();
+        for authority in revoking {
+            let list = self.files(authority.number).revoked;
+            if self.exists(&list)? {
+                text.push_str(&read(self.world, &list)?);
+            }
+        }
+        self.write(&self.bundle(), &text)
+    }
+
+    /// Puts a certificate on the list of the authority that issued it; false when it is there already. The list
+    /// reaches nodes with the next [bundle](Self::trust).
+    pub(super) fn revoke(&self, by: &TrustedAuthority, gone: &DescribedCertificate) -> Result<bool, CaFailure> {
+        let path = self.files(by.number).revoked;
+        let damaged = |reason: String| CaFailure::Damaged {
+            path: path.clone(),
+            reason,
+        };
+        let mut list = match self.exists(&path)? {
+            true => RevocationList::read(&read(self.world, &path)?).map_err(|fault| damaged(fault.what))?,
+            false => RevocationList::default(),
+        };
+        let now = self.world.clock.now().seconds();
+        if !list.add(&gone.serial, now) {
+            return Ok(false);
+        }
+        let text = self.with_key(by)?.sign_list(&list, now, by.ends)?;
+        self.write(&path, &text)?;
+        Ok(true)
+    }
+
+    /// Keeps what a node's file has as certificate, before another one takes its place; where.
+    pub(super) fn keep_replaced(&self, name: &str) -> Result<Option<PathBuf>, CaFailure> {
+        let issued = self.path.join(ISSUED).join(format!("{name}.pem"));
+        if !self.exists(&issued)? {
+            return Ok(None);
+        }
+        let text = read(self.world, &issued)?;
+        let (before, pem) = certificates(self.world, &issued)?
+            .into_iter()
+            .zip(certificate_in(&text))
+            .next()
+            .unzip();
+        let (Some(before), Some(pem)) = (before, pem) else {
+            return Ok(None);
+        };
+        let replaced = self.path.join(REPLACED);
+        self.device(&self.path).provide_directories(&replaced)?;
+        let path = replaced.join(format!("{name}-{}.pem", before.serial()));
+        self.write(&path, pem)?;
+        Ok(Some(path))
     }
 
     /// Certificates that have been issued, in the order of their names.
@@ -254,6 +321,14 @@ impl<'w> CaFolder<'w> {
             text.as_bytes(),
         )?)
     }
+}
+
+/// The first certificate of a file, without the key that may be beside it.
+fn certificate_in(text: &str) -> Option<&str> {
+    const END: &str = "-----END CERTIFICATE-----\n";
+    let begin = text.find("-----BEGIN CERTIFICATE-----")?;
+    let end = begin + text[begin..].find(END)? + END.len();
+    Some(&text[begin..end])
 }
 
 fn place(path: &Path) -> Result<(&Path, &str), CaFailure> {

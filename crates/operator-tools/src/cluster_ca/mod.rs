@@ -9,12 +9,14 @@
 //! | question | file |
 //! |---|---|
 //! | what is in a certificate | `authority.rs` |
+//! | which certificates are revoked | `revocation.rs` |
 //! | which files are in the folder | `folder.rs` |
 //! | what `show` prints | `described.rs` |
 
 mod authority;
 mod described;
 mod folder;
+mod revocation;
 #[cfg(test)]
 mod tests;
 
@@ -64,6 +66,16 @@ pub enum ClusterCaCommand {
     Rotate(RotateArguments),
     /// Stop trusting all authorities but the newest: the end of an exchange.
     Drop(DropArguments),
+    /// Revoke certificates before they end: those of a node that was stolen, or taken out of the cluster.
+    ///
+    /// Puts them on their authority's list, which is part of authorities.pem: give that to every node. Nodes that have
+    /// it refuse them, and end connections that were made with them.
+    /// Examples:
+    ///
+    ///   martlet cluster-ca revoke ca ca/issued/node1.pem
+    ///   martlet cluster-ca revoke ca ca/replaced/node1-*.pem
+    #[command(verbatim_doc_comment)]
+    Revoke(RevokeArguments),
     /// Print names, roles, addresses and ends of certificates.
     Show(ShowArguments),
 }
@@ -127,6 +139,17 @@ pub struct DropArguments {
     pub force: bool,
 }
 
+/// `revoke`.
+#[derive(Debug, Args)]
+pub struct RevokeArguments {
+    /// The authority's folder.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Files with certificates that it has issued.
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+}
+
 /// `show`.
 #[derive(Debug, Args)]
 pub struct ShowArguments {
@@ -149,6 +172,7 @@ pub fn run(arguments: &ClusterCaArguments, world: &World, console: &mut Console<
         ClusterCaCommand::Issue(arguments) => issue(arguments, world),
         ClusterCaCommand::Rotate(arguments) => rotate(arguments, world),
         ClusterCaCommand::Drop(arguments) => drop_older(arguments, world),
+        ClusterCaCommand::Revoke(arguments) => revoke(arguments, world),
         ClusterCaCommand::Show(arguments) => return show(arguments, world, console),
     };
     match done {
@@ -233,6 +257,16 @@ fn issue(arguments: &IssueArguments, world: &World) -> Result<Vec<String>, CaFai
         addresses: &arguments.address,
         validity,
     };
+    let kept = match arguments.replace {
+        true => folder.keep_replaced(&arguments.name)?,
+        false => None,
+    };
+    if let Some(kept) = kept {
+        lines.push(format!(
+            "note: kept {}, the certificate before, without its key; `revoke` takes it when that key is in wrong hands",
+            kept.display()
+        ));
+    }
     let path = folder.write_issued(&arguments.name, &authority.issue(&wanted)?, arguments.replace)?;
     let until = described::day(validity.until);
     lines.insert(
@@ -300,7 +334,7 @@ fn drop_older(arguments: &DropArguments, world: &World) -> Result<Vec<String>, C
             behind.join(", ")
         )));
     }
-    folder.trust_only(&newest)?;
+    folder.trust(std::slice::from_ref(&newest))?;
     Ok(vec![
         format!(
             "wrote {}, for every node: cluster_tls_ca_file",
@@ -311,6 +345,42 @@ fn drop_older(arguments: &DropArguments, world: &World) -> Result<Vec<String>, C
             newest.number
         ),
     ])
+}
+
+fn revoke(arguments: &RevokeArguments, world: &World) -> Result<Vec<String>, CaFailure> {
+    let folder = CaFolder::open(world, &arguments.folder)?;
+    let _lock = folder.lock()?;
+    let trusted = folder.trusted()?;
+    // All are looked at before one is revoked.
+    let mut wanted = Vec::new();
+    for path in &arguments.files {
+        for certificate in folder::certificates(world, path)? {
+            let by = trusted
+                .iter()
+                .find(|authority| certificate.is_issued_by(&authority.described));
+            let by = by.ok_or_else(|| {
+                let path = path.display();
+                CaFailure::Refused(format!(
+                    "{path}: not issued by an authority that is trusted; nothing is revoked"
+                ))
+            })?;
+            wanted.push((path, by, certificate));
+        }
+    }
+    let mut lines = Vec::new();
+    for (path, by, certificate) in wanted {
+        let (name, path, serial) = (&certificate.name, path.display(), certificate.serial());
+        lines.push(match folder.revoke(by, &certificate)? {
+            true => format!("revoked {path}: {name}, serial {serial}"),
+            false => format!("{path}: {name}, serial {serial}, has been revoked before"),
+        });
+    }
+    folder.trust(&folder.trusted()?)?;
+    lines.push(format!(
+        "wrote {}, for every node: cluster_tls_ca_file",
+        folder.bundle().display()
+    ));
+    Ok(lines)
 }
 
 fn show(arguments: &ShowArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {

@@ -217,3 +217,57 @@ fn a_certificate_ends_with_its_authority() {
     let one = ca.run("show DIR/issued/n.pem DIR/authorities.pem");
     assert_eq!(one.lines().count(), 2, "{one}");
 }
+
+#[test]
+fn a_certificate_is_revoked_for_good() {
+    let ca = Ca::new();
+    ca.run("make DIR");
+    for name in ["n", "m"] {
+        ca.run(&format!("issue DIR --name {name} --role object --address 10.0.0.1"));
+    }
+    let (stolen, other) = (ca.read("issued/n.pem"), ca.read("issued/m.pem"));
+    let output = ca.run("issue DIR --name n --role object --address 10.0.0.1 --replace");
+    let kept = output
+        .lines()
+        .find_map(|line| line.strip_prefix("note: kept ")?.split_once(','));
+    let (kept, _) = kept.unwrap_or_else(|| panic!("{output}"));
+    let kept_text = std::fs::read_to_string(kept).unwrap();
+    assert!(
+        stolen.starts_with(&kept_text) && !kept_text.contains("PRIVATE"),
+        "{kept_text}"
+    );
+    let current = ca.read("issued/n.pem");
+    let check = |texts: [(&str, bool); 3]| {
+        let bundle = ca.read("authorities.pem");
+        for (text, is_good) in texts {
+            let taken = ca.tls(text, &bundle);
+            assert_eq!(taken.is_ok(), is_good, "{:?}", taken.err());
+        }
+    };
+    check([(&stolen, true), (&other, true), (&current, true)]);
+    let output = ca.run(&format!("revoke DIR {kept}"));
+    assert!(
+        output.starts_with("revoked ") && output.contains(": n, serial "),
+        "{output}"
+    );
+    check([(&stolen, false), (&other, true), (&current, true)]);
+    assert!(
+        ca.run(&format!("revoke DIR {kept}"))
+            .contains("has been revoked before")
+    );
+    ca.run("revoke DIR DIR/issued/m.pem");
+    check([(&stolen, false), (&other, false), (&current, true)]);
+    // Lists outlast an exchange, until their authority is dropped.
+    ca.run("rotate DIR");
+    check([(&stolen, false), (&other, false), (&current, true)]);
+    ca.run("issue DIR --name n --role object --address 10.0.0.1 --replace");
+    assert!(ca.fails("drop DIR").contains("m.pem"));
+    ca.run("drop DIR --force");
+    check([(&stolen, false), (&other, false), (&current, false)]);
+    assert_eq!(ca.read("authorities.pem"), ca.read("authority-2.pem"));
+    let error = ca.fails("revoke DIR DIR/issued/m.pem");
+    assert!(error.contains("not issued by an authority that is trusted"), "{error}");
+    assert!(ca.fails("revoke DIR DIR/none.pem").contains("cannot read"));
+    ca.run("revoke DIR DIR/issued/n.pem");
+    assert!(ca.tls(&ca.read("issued/n.pem"), &ca.read("authorities.pem")).is_err());
+}

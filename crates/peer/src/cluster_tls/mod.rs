@@ -7,7 +7,8 @@
 //! Always holds: who is not vouched for by the authorities in force gets no further than the handshake, and a server
 //! is believed to be what the ring calls it only when that address is in its certificate; a certificate that has
 //! ended, or whose authority has been dropped since, is refused for resumed sessions, too; new credentials are taken
-//! as a whole or not at all, and touch no connection that exists; keys are never in a message or in debug output.
+//! as a whole or not at all, and end the connections to whom they do not vouch for, no others; keys are never in a
+//! message or in debug output.
 //! Deliberately absent: files (the binary reads them), making certificates (`martlet cluster-ca`).
 //!
 //! | question | file |
@@ -15,12 +16,14 @@
 //! | who a certificate says it is | `roles.rs` |
 //! | which role may ask what | `permissions.rs` |
 //! | who is spoken to without TLS | `plain.rs` |
+//! | which connections end when credentials change | `vouched.rs` |
 
 mod permissions;
 mod plain;
 mod roles;
 #[cfg(test)]
 mod tests;
+mod vouched;
 
 pub(crate) use permissions::RoleGuard;
 pub use plain::{PlainNodeError, PlainNodes};
@@ -35,14 +38,17 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio_rustls::rustls::client::{Resumption, WebPkiServerVerifier, danger::ServerCertVerifier};
+use tokio::sync::watch;
+use tokio_rustls::rustls::client::{Resumption, WebPkiServerVerifier};
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::{WebPkiClientVerifier, danger::ClientCertVerifier};
 use tokio_rustls::rustls::time_provider::TimeProvider;
 use tokio_rustls::rustls::version::TLS13;
 use tokio_rustls::rustls::{self, ClientConfig, HandshakeKind, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
+use vouched::{Changes, ShownCertificate, VouchedStream};
 use world::{Clock, Stream};
 
 /// What is spoken inside.
@@ -57,7 +63,8 @@ pub struct ClusterFiles<'a> {
     pub certificate: &'a [u8],
     /// The key of it.
     pub key: &'a [u8],
-    /// The authorities that vouch for the certificates of others: one, or several while they are exchanged.
+    /// The authorities that vouch for the certificates of others: one, or several while they are exchanged; and their
+    /// lists of certificates that they have revoked.
     pub authorities: &'a [u8],
 }
 
@@ -66,6 +73,8 @@ pub struct ClusterFiles<'a> {
 pub struct ClusterTls {
     clock: Arc<dyn Clock>,
     credentials: Arc<ArcSwap<Credentials>>,
+    /// Tells connections of new ones.
+    replaced: watch::Sender<()>,
 }
 
 struct Credentials {
@@ -136,13 +145,24 @@ impl ClusterTls {
         Ok(Self {
             clock,
             credentials: Arc::new(ArcSwap::from_pointee(credentials)),
+            replaced: watch::Sender::new(()),
         })
     }
 
-    /// New connections use these from now on, and no session of before.
+    /// New connections use these from now on, and no session of before; those whose other end they do not vouch for
+    /// end.
     pub fn replace(&self, files: ClusterFiles<'_>) -> Result<(), TlsError> {
         self.credentials.store(Arc::new(Credentials::new(&self.clock, files)?));
+        self.replaced.send_replace(());
         Ok(())
+    }
+
+    fn changes(&self) -> Changes {
+        Changes {
+            seen: self.replaced.subscribe(),
+            credentials: self.credentials.clone(),
+            clock: self.clock.clone(),
+        }
     }
 
     /// The roles that others see in its certificate.
@@ -163,37 +183,30 @@ impl ClusterTls {
 
     /// Shakes hands with who connects; the roles in the certificate shown. Give it a deadline.
     async fn accept(&self, stream: Box<dyn Stream>) -> io::Result<(Box<dyn Stream>, ClusterRoles)> {
+        let changes = self.changes();
         let credentials = self.credentials.load_full();
         let stream = TlsAcceptor::from(credentials.server.clone()).accept(stream).await?;
         let session = stream.get_ref().1;
-        let Some((certificate, above)) = session.peer_certificates().and_then(<[_]>::split_first) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "no certificate was shown"));
-        };
+        let shown = ShownCertificate::new(session.peer_certificates(), None)?;
         if session.handshake_kind() == Some(HandshakeKind::Resumed) {
-            let verified = credentials
-                .clients
-                .verify_client_cert(certificate, above, time(&*self.clock));
-            verified.map_err(refused)?;
+            shown.verify(&credentials, &*self.clock)?;
         }
-        let roles = ClusterRoles::of_certificate(certificate);
-        Ok((Box::new(stream), roles))
+        let roles = ClusterRoles::of_certificate(shown.certificate());
+        Ok((Box::new(VouchedStream::new(stream, shown, changes)), roles))
     }
 
     /// Shakes hands with a server. Give it a deadline.
     async fn connect(&self, stream: Box<dyn Stream>, host: &str, port: u16) -> io::Result<Box<dyn Stream>> {
+        let changes = self.changes();
         let credentials = self.credentials.load_full();
         let name = ServerName::try_from(host.to_owned()).map_err(refused)?;
         let stream = credentials.connector(host, port).connect(name.clone(), stream).await?;
         let session = stream.get_ref().1;
-        if session.handshake_kind() == Some(HandshakeKind::Resumed)
-            && let Some((certificate, above)) = session.peer_certificates().and_then(<[_]>::split_first)
-        {
-            let verified = credentials
-                .servers
-                .verify_server_cert(certificate, above, &name, &[], time(&*self.clock));
-            verified.map_err(refused)?;
+        let shown = ShownCertificate::new(session.peer_certificates(), Some(name))?;
+        if session.handshake_kind() == Some(HandshakeKind::Resumed) {
+            shown.verify(&credentials, &*self.clock)?;
         }
-        Ok(Box::new(stream))
+        Ok(Box::new(VouchedStream::new(stream, shown, changes)))
     }
 }
 
@@ -226,10 +239,16 @@ impl Credentials {
         let key = private_key(files.key)?;
         let provider = Arc::new(ring::default_provider());
         let roots = Arc::new(authorities(files.authorities)?);
+        // An authority without a list has revoked nothing; one whose list is not its own is found below.
+        let revoked = revoked(files.authorities)?;
         let clients = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone())
+            .with_crls(revoked.clone())
+            .allow_unknown_revocation_status()
             .build()
             .map_err(|error| TlsError::Authorities(error.to_string()))?;
         let servers = WebPkiServerVerifier::builder_with_provider(roots, provider.clone())
+            .with_crls(revoked)
+            .allow_unknown_revocation_status()
             .build()
             .map_err(|error| TlsError::Authorities(error.to_string()))?;
         let (certificate, above) = shown.split_first().ok_or(TlsError::NoCertificate)?;
@@ -303,4 +322,12 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, TlsError> {
             .map_err(|error| TlsError::Authorities(error.to_string()))?;
     }
     Ok(roots)
+}
+
+/// The lists of revoked certificates among the authorities.
+fn revoked(pem: &[u8]) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let lists = CertificateRevocationListDer::pem_slice_iter(pem);
+    lists
+        .map(|list| list.map_err(|error| TlsError::Authorities(format!("a list of revoked certificates: {error}"))))
+        .collect()
 }

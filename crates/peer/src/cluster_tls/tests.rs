@@ -1,5 +1,7 @@
 //! Handshakes and servers of a cluster, with a clock that the test sets.
 
+mod connections;
+
 use super::*;
 use crate::http_server::{Shutdown, serve};
 use crate::refusals::{ServerRefusal, ServerRefusals};
@@ -469,31 +471,4 @@ async fn a_role_may_not_what_is_another_ones() {
     assert_eq!(server.refusals.count(ServerRefusal::Forbidden), 1);
     let both = server.client(&authority, &[ClusterRole::Container, ClusterRole::Upkeep], "");
     assert_eq!(server.ask(&both, Method::PUT).await, Ok(StatusCode::CREATED));
-}
-
-#[tokio::test]
-async fn connections_outlast_an_exchange() {
-    let (old, new) = (Authority::new("old"), Authority::new("new"));
-    let server = Served::start(&old, true);
-    let issued = old.issue(&[ClusterRole::Proxy], "10.0.0.1");
-    let tls = ClusterTls::new(server.world.clock.clone(), files(&issued, &old.pem())).unwrap();
-    let connected = server.world.network.connect("127.0.0.1".into(), server.port).await;
-    let secured = tls.connect(connected.unwrap(), "127.0.0.1", server.port).await;
-    let mut lasting = secured.unwrap();
-    let mut ask = async || {
-        let request = b"GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n";
-        lasting.write_all(request).await.unwrap();
-        let mut answer = Vec::new();
-        while !answer.ends_with(b"\r\n\r\nOK") {
-            assert_ne!(lasting.read_buf(&mut answer).await.unwrap(), 0);
-        }
-    };
-    ask().await;
-    let issued = new.issue(&[ClusterRole::Object], "127.0.0.1");
-    server.tls.replace(files(&issued, &new.pem())).unwrap();
-    ask().await;
-    let late = server.client(&old, &[ClusterRole::Proxy], "");
-    assert!(server.ask(&late, Method::PUT).await.is_err());
-    let after = server.client(&new, &[ClusterRole::Proxy], "");
-    assert_eq!(server.ask(&after, Method::PUT).await, Ok(StatusCode::CREATED));
 }

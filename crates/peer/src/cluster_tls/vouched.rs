@@ -1,0 +1,155 @@
+//! Connections last no longer than the other end's certificate is vouched for.
+//!
+//! Each stream of the cluster looks again at what its other end has shown whenever the credentials of this process have
+//! been replaced, and fails from then on if they no longer vouch for it: an authority that was dropped, a certificate
+//! that was revoked or has ended. Whoever reads from it or writes to it is woken for that.
+//! Always holds: what was vouched for by neither set of credentials is never read; a replacement between a handshake
+//! and the first byte is not missed ([`Changes`] are subscribed to before the handshake's credentials are taken).
+
+use super::{Credentials, refused, time};
+use arc_swap::ArcSwap;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::watch;
+use tokio_rustls::rustls::client::danger::ServerCertVerifier;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use world::{BoxFuture, Clock, Stream};
+
+/// What the other end of a connection has shown.
+pub(super) struct ShownCertificate {
+    certificate: CertificateDer<'static>,
+    /// The authorities between it and those of the cluster's file.
+    above: Vec<CertificateDer<'static>>,
+    /// As what it was connected to; none of a client.
+    server: Option<ServerName<'static>>,
+}
+
+impl ShownCertificate {
+    /// By a client, or by the server that was connected to by this name.
+    pub(super) fn new(
+        shown: Option<&[CertificateDer<'static>]>,
+        server: Option<ServerName<'static>>,
+    ) -> io::Result<Self> {
+        let Some((certificate, above)) = shown.and_then(<[_]>::split_first) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "no certificate was shown"));
+        };
+        Ok(Self {
+            certificate: certificate.clone(),
+            above: above.to_vec(),
+            server,
+        })
+    }
+
+    pub(super) fn certificate(&self) -> &CertificateDer<'static> {
+        &self.certificate
+    }
+
+    /// Why these credentials do not vouch for it, if they do not.
+    pub(super) fn verify(&self, credentials: &Credentials, clock: &dyn Clock) -> io::Result<()> {
+        let (certificate, above, now) = (&self.certificate, self.above.as_slice(), time(clock));
+        match &self.server {
+            None => {
+                let verified = credentials.clients.verify_client_cert(certificate, above, now);
+                verified.map(drop).map_err(refused)
+            }
+            Some(name) => {
+                let servers = &credentials.servers;
+                let verified = servers.verify_server_cert(certificate, above, name, &[], now);
+                verified.map(drop).map_err(refused)
+            }
+        }
+    }
+}
+
+/// Tells of credentials that are replaced.
+pub(super) struct Changes {
+    pub(super) seen: watch::Receiver<()>,
+    pub(super) credentials: Arc<ArcSwap<Credentials>>,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl Changes {
+    /// Completes with the reason once the credentials in force do not vouch for what was shown.
+    async fn end_of(mut self, shown: ShownCertificate) -> io::Error {
+        while self.seen.changed().await.is_ok() {
+            if let Err(error) = shown.verify(&self.credentials.load(), &*self.clock) {
+                return error;
+            }
+        }
+        // Nobody can replace them any more.
+        std::future::pending().await
+    }
+}
+
+/// A stream that fails once its other end is not vouched for any more.
+pub(super) struct VouchedStream<S> {
+    stream: S,
+    end: BoxFuture<'static, io::Error>,
+    ended: bool,
+}
+
+impl<S: Stream> VouchedStream<S> {
+    pub(super) fn new(stream: S, shown: ShownCertificate, changes: Changes) -> Self {
+        Self {
+            stream,
+            end: Box::pin(changes.end_of(shown)),
+            ended: false,
+        }
+    }
+
+    /// Fails when it has ended; the task is woken when it does.
+    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if !self.ended {
+            let Poll::Ready(error) = self.end.as_mut().poll(context) else {
+                return Ok(());
+            };
+            self.ended = true;
+            return Err(error);
+        }
+        Err(io::ErrorKind::ConnectionAborted.into())
+    }
+}
+
+impl<S: Stream> AsyncRead for VouchedStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: Stream> AsyncWrite for VouchedStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // A goodbye harms nobody.
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
