@@ -12,7 +12,7 @@ def arch():
 
 def build(folder, binary, version, *, keep_symbols=True):
     """A package of `binary`, quickly made: uncompressed and, unless asked for, without the package of its debug information."""
-    env = {**os.environ, "MARTLET_DEB_VERSION": version, "MARTLET_DEB_KEEP_SYMBOLS": "yes" if keep_symbols else "", "MARTLET_DEB_COMPRESSION": "none"}
+    env = {**os.environ, "MARTLET_PACKAGE_VERSION": version, "MARTLET_PACKAGE_KEEP_SYMBOLS": "yes" if keep_symbols else "", "MARTLET_PACKAGE_COMPRESSION": "none"}
     run([REPOSITORY / "packaging/build-deb.sh", binary, folder], env=env)
     return folder / f"martlet_{version}_{arch()}.deb"
 
