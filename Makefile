@@ -16,7 +16,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations bench-features bench-metrics deb apt-repository rpm clean
+.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations bench-features bench-metrics deb apt-repository rpm static tarball tarball-glibc oci clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -136,6 +136,23 @@ apt-repository:  ## … what target/debian holds, as a repository signed with KE
 
 rpm: dist        ## an rpm package and its debug information in target/rpm
 	packaging/build-rpm.sh target/dist/martlet target/rpm
+
+# Statically linked, by the target of rustup that is made for it: `rustup target add`, and musl-gcc of Debian's musl-tools.
+STATIC := $(shell uname -m)-unknown-linux-musl
+
+static:
+	@test -d "$$(rustc --print target-libdir --target $(STATIC))" && command -v musl-gcc > /dev/null || \
+		{ echo "needed first: rustup target add $(STATIC), and musl-gcc (Debian: musl-tools)"; exit 1; }
+	$(ALONE) packaging/reproducible.sh cargo build --profile dist --locked -p martlet --target $(STATIC)
+
+tarball: static  ## a tarball that runs on every Linux, in target/tarball; `make tarball-glibc` is faster and needs a glibc
+	packaging/build-tarball.sh target/$(STATIC)/dist/martlet target/tarball
+
+tarball-glibc: dist
+	packaging/build-tarball.sh target/dist/martlet target/tarball
+
+oci: dist        ## an OCI image in target/oci, without a daemon; etc/compose.yaml starts it
+	packaging/build-oci.py target/dist/martlet target/oci
 
 packages:        ## Debian packages the tests need, installed where root runs this
 	@missing=$$(dpkg-query -W -f '$${Package} $${Status}\n' $(PACKAGES) 2>&1 | grep -v 'ok installed$$' | wc -l); \

@@ -16,3 +16,12 @@ description=" The gateway, the account, container and object servers, the daemon
  back."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+
+# static: needs nothing of the system it runs on; otherwise the oldest glibc that has all that the program asks for.
+kind_of() { # BINARY
+    if readelf --program-headers --wide "$1" | grep -q ' INTERP '; then
+        echo "glibc$(objdump -T "$1" | sed -n 's/.*GLIBC_\([0-9.]*\)[) ].*/\1/p' | sort --version-sort | tail -n 1)"
+    else
+        echo static
+    fi
+}

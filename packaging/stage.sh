@@ -30,7 +30,10 @@ if [ -n "$symbols" ]; then
     echo "$build_id"
 fi
 install -d "$stage/usr/share/doc/martlet" "$stage/usr/share/man/man8"
-python3 "$here/copyright.py" > "$stage/usr/share/doc/martlet/copyright"
+# What a C library that is linked in says of its licence comes along.
+static=
+readelf --program-headers --wide "$binary" | grep -q ' INTERP ' || static=--musl
+python3 "$here/copyright.py" $static > "$stage/usr/share/doc/martlet/copyright"
 put 0644 "$root/README.md" usr/share/doc/martlet/README.md
 "$here/man-page.sh" "$stage/usr/bin/martlet" | gzip -9n > "$stage/usr/share/man/man8/martlet.8.gz"
 for sample in "$root"/etc/*-sample; do

@@ -61,6 +61,7 @@ def life(port, *, install, upgrade, query, remove):
     return f"""
         port={port}
         {ONE_MACHINE}
+        rm -rf /var/cache/swift /var/lib/martlet /etc/default/martlet
         MARTLET_ONE_NODE=yes {install}
         echo "user $(id -un swift) $(stat -c %U:%a /var/cache/swift /var/lib/martlet | tr '\\n' ' ')"
         martlet --version > /dev/null
