@@ -16,7 +16,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations bench-features bench-metrics deb apt-repository rpm static tarball tarball-glibc oci clean
+.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations bench-features bench-metrics deb apt-repository rpm static tarball tarball-glibc oci package-tests clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -154,6 +154,19 @@ tarball-glibc: dist
 oci: dist        ## an OCI image in target/oci, without a daemon; etc/compose.yaml starts it
 	packaging/build-oci.py target/dist/martlet target/oci
 
+# What the longer tests of the packages run: a runtime for containers, and tools from PyPI in an environment of their own.
+PACKAGE_TEST_PACKAGES := podman crun containernetworking-plugins umoci
+
+package-tests: build packages $(VENV)/ready .venv-packages/ready   ## the packages in podman, and by Ansible on machines of their own
+	@dpkg-query -W -f '$${Status}\n' $(PACKAGE_TEST_PACKAGES) 2> /dev/null | grep -c 'ok installed' | grep -qx $(words $(PACKAGE_TEST_PACKAGES)) || \
+		DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(PACKAGE_TEST_PACKAGES)
+	$(ALONE) $(PYTEST) tests/operator/test_package*.py -m "long or not long" --junitxml=target/package-tests.xml
+
+.venv-packages/ready: tests/requirements-packages.txt
+	$(PYTHON) -m venv .venv-packages
+	.venv-packages/bin/pip install --quiet --disable-pip-version-check -r tests/requirements-packages.txt
+	touch $@
+
 packages:        ## Debian packages the tests need, installed where root runs this
 	@missing=$$(dpkg-query -W -f '$${Package} $${Status}\n' $(PACKAGES) 2>&1 | grep -v 'ok installed$$' | wc -l); \
 	if [ "$$missing" -eq 0 ]; then exit 0; \
@@ -171,4 +184,4 @@ $(VENV)/ready: tests/requirements.txt
 
 clean:           ## remove what was built
 	cargo clean
-	rm -rf $(VENV) .venv-keystone
+	rm -rf $(VENV) .venv-keystone .venv-packages

@@ -2,6 +2,9 @@
 
 import os
 import platform
+from pathlib import Path
+
+import pytest
 
 from harness.places import REPOSITORY, martlet
 from harness.process import run
@@ -9,6 +12,14 @@ from harness.process import run
 
 def arch():
     return run(["dpkg", "--print-architecture"]).stdout.strip()
+
+
+def packages_tool(name):
+    """A program of the environment that `make package-tests` makes of tests/requirements-packages.txt."""
+    folder = Path(os.environ.get("MARTLET_PACKAGES_VENV", REPOSITORY / ".venv-packages")) / "bin"
+    if not (folder / name).exists():
+        pytest.skip(f"{folder / name} is not there: run `make package-tests`")
+    return folder / name
 
 
 def quick(version, *, keep_symbols=True):
