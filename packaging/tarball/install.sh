@@ -11,7 +11,7 @@ if [ "$(id -u)" -ne 0 ]; then
     echo "$0: root installs; without root, run usr/bin/martlet where it is (INSTALL)" >&2
     exit 1
 fi
-if dpkg-query -W martlet > /dev/null 2>&1 || rpm -q martlet > /dev/null 2>&1; then
+if dpkg-query -W -f '${Status}' martlet 2> /dev/null | grep -q ' installed$' || rpm -q martlet > /dev/null 2>&1; then
     echo "$0: martlet is installed as a package; remove that first" >&2
     exit 1
 fi

@@ -125,7 +125,7 @@ def test_a_cluster_starts_from_it_without_root(layout, tmp_path):
         assert client.get("cont", "object") == b"from a container"
         client.close()
     finally:
-        assert process.stop() == 0, log.read_text()
+        assert process.stop(within=120) == 0, log.read_text()
     assert {path.owner() for path in (place / "var/lib/martlet/cluster").iterdir()} == {"nobody"}
 
 

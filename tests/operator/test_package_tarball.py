@@ -73,7 +73,7 @@ def test_it_runs_where_it_is_unpacked(new, tmp_path):
     try:
         until(lambda: f"ready http://127.0.0.1:{port}" in (tmp_path / "log").read_text(), within=60, what="a cluster from the tarball")
     finally:
-        assert process.stop() == 0
+        assert process.stop(within=120) == 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can install, also where it is thrown away")
