@@ -157,7 +157,7 @@ oci: dist        ## an OCI image in target/oci, without a daemon; etc/compose.ya
 # What the longer tests of the packages run: a runtime for containers, and tools from PyPI in an environment of their own.
 PACKAGE_TEST_PACKAGES := podman crun containernetworking-plugins umoci
 
-package-tests: build packages $(VENV)/ready .venv-packages/ready   ## the packages in podman, and by Ansible on machines of their own
+package-tests: build packages $(VENV)/ready .venv-packages/ready   ## the packages, and the image in podman
 	@dpkg-query -W -f '$${Status}\n' $(PACKAGE_TEST_PACKAGES) 2> /dev/null | grep -c 'ok installed' | grep -qx $(words $(PACKAGE_TEST_PACKAGES)) || \
 		DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(PACKAGE_TEST_PACKAGES)
 	$(ALONE) $(PYTEST) tests/operator/test_package*.py -m "long or not long" --junitxml=target/package-tests.xml
