@@ -3,7 +3,7 @@
 PYTHON ?= python3.11
 VENV := .venv
 PYTEST := $(VENV)/bin/python -m pytest
-PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl prometheus iproute2 procps util-linux e2fsprogs haproxy nginx-light libnginx-mod-stream
+PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl prometheus iproute2 procps util-linux e2fsprogs haproxy nginx-light libnginx-mod-stream rpm apt-utils gnupg
 
 # `make test` runs so many of its parts at a time, each grouped in the output (two on a quiet machine save some minutes; one
 # is what time-outs of the tests were chosen for); by itself, a goal is run alone.
@@ -16,7 +16,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood log-volume race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations bench-features bench-metrics deb clean pages
+.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood log-volume race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -137,6 +137,42 @@ bench-metrics:   ## what counting for Prometheus costs a request
 deb: dist        ## a Debian package and its debug symbols in target/debian (docs/operating/installing.md)
 	packaging/build-deb.sh target/dist/martlet target/debian
 
+apt-repository:  ## … what target/debian holds, as a repository signed with KEY=address
+	packaging/apt-repository.sh target/debian $(or $(KEY),$(error KEY=address names a secret key of gpg))
+
+rpm: dist        ## an rpm package and its debug information in target/rpm
+	packaging/build-rpm.sh target/dist/martlet target/rpm
+
+# Statically linked, by the target of rustup that is made for it: `rustup target add`, and musl-gcc of Debian's musl-tools.
+STATIC := $(shell uname -m)-unknown-linux-musl
+
+static:
+	@test -d "$$(rustc --print target-libdir --target $(STATIC))" && command -v musl-gcc > /dev/null || \
+		{ echo "needed first: rustup target add $(STATIC), and musl-gcc (Debian: musl-tools)"; exit 1; }
+	$(ALONE) packaging/reproducible.sh cargo build --profile dist --locked -p martlet --target $(STATIC)
+
+tarball: static  ## a tarball that runs on every Linux, in target/tarball; `make tarball-glibc` is faster and needs a glibc
+	packaging/build-tarball.sh target/$(STATIC)/dist/martlet target/tarball
+
+tarball-glibc: dist
+	packaging/build-tarball.sh target/dist/martlet target/tarball
+
+oci: dist        ## an OCI image in target/oci, without a daemon; etc/compose.yaml starts it
+	packaging/build-oci.py target/dist/martlet target/oci
+
+# What the longer tests of the packages run: a runtime for containers, and tools from PyPI in an environment of their own.
+PACKAGE_TEST_PACKAGES := podman crun containernetworking-plugins umoci
+
+package-tests: build packages $(VENV)/ready .venv-packages/ready   ## the packages, and the image in podman
+	@dpkg-query -W -f '$${Status}\n' $(PACKAGE_TEST_PACKAGES) 2> /dev/null | grep -c 'ok installed' | grep -qx $(words $(PACKAGE_TEST_PACKAGES)) || \
+		DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(PACKAGE_TEST_PACKAGES)
+	$(ALONE) $(PYTEST) tests/operator/test_package*.py -m "long or not long" --junitxml=target/package-tests.xml
+
+.venv-packages/ready: tests/requirements-packages.txt
+	$(PYTHON) -m venv .venv-packages
+	.venv-packages/bin/pip install --quiet --disable-pip-version-check -r tests/requirements-packages.txt
+	touch $@
+
 packages:        ## Debian packages the tests need, installed where root runs this
 	@missing=$$(dpkg-query -W -f '$${Package} $${Status}\n' $(PACKAGES) 2>&1 | grep -v 'ok installed$$' | wc -l); \
 	if [ "$$missing" -eq 0 ]; then exit 0; \
@@ -154,4 +190,4 @@ $(VENV)/ready: tests/requirements.txt
 
 clean:           ## remove what was built
 	cargo clean
-	rm -rf $(VENV) .venv-keystone
+	rm -rf $(VENV) .venv-keystone .venv-packages

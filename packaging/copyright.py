@@ -4,7 +4,7 @@
 The crates come from `cargo metadata`: what `martlet` reaches on this platform through ordinary dependencies. Of a
 choice of licences that has Apache-2.0 in it, Apache-2.0 is taken, whose text every Debian system has; of all others the
 texts stand here, as their licences ask, with those of C libraries inside the crates (SQLite, mimalloc, BoringSSL) and
-of Rust's standard library. A crate whose licence text cannot be found is an error.
+of Rust's standard library. With --musl, musl's stands there too. A crate whose licence text cannot be found is an error.
 """
 
 import json
@@ -150,6 +150,8 @@ def main():
             paragraphs.append(f"Files: {files}\nCopyright: none\nLicense: public-domain\n{indented(SQLITE)}")
     standard = "Copyright: The Rust Project contributors\nLicense: Apache-2.0\nComment: offered as MIT OR Apache-2.0\n"
     paragraphs.append(f"Files: rust-standard-library/*\n{standard}")
+    if "--musl" in sys.argv[1:]:
+        paragraphs.append(f"Files: musl/*\nCopyright: 2005-2020 Rich Felker, et al.\nLicense: MIT\n{indented(MIT)}")
     paragraphs.append(APACHE_PARAGRAPH)
     print("\n".join(paragraphs), end="")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.machine import on_a_copy
-from harness.packages import arch, build
+from harness.packages import ONE_MACHINE, arch, build, life, lived
 from harness.places import REPOSITORY, martlet
 from harness.process import run
 from harness.waiting import free_port
@@ -95,46 +95,55 @@ def test_units_are_ones(packages, tmp_path):
 
 
 def test_installs_starts_upgrades_and_goes(packages, tmp_path):
-    port = free_port()
-    script = f"""
-        ask() {{ curl -sS -o /dev/null -w '%{{http_code}}\\n' "$@"; }}
-        start() {{
-            rm -f /tmp/up.log; touch /tmp/up.log; chmod 666 /tmp/up.log
-            setpriv --reuid swift --regid swift --init-groups martlet up --dir /var/lib/martlet/cluster --bind 127.0.0.1:{port} > /tmp/up.log 2>&1 &
-            pid=$!
-            for _ in $(seq 900); do grep -q '^ready' /tmp/up.log && return; sleep 0.1; done
-            cat /tmp/up.log; exit 1
-        }}
-        token() {{ curl -sS -i -H 'X-Auth-User: test:tester' -H 'X-Auth-Key: testing' http://127.0.0.1:{port}/auth/v1.0 | tr -d '\\r' | sed -n 's/^X-Auth-Token: //p'; }}
-        url=http://127.0.0.1:{port}/v1/AUTH_test
-        MARTLET_ONE_NODE=yes dpkg -i --force-depends /package/martlet_0.1.0~old_*.deb
-        echo "user $(id -un swift) $(stat -c %U:%a /var/cache/swift /var/lib/martlet | tr '\\n' ' ')"
-        martlet --version > /dev/null
-        for link in /usr/lib/martlet/bin/swift-*; do test -x $link; done
-        /usr/lib/martlet/bin/swift-get-nodes --help > /dev/null
-        /usr/lib/martlet/bin/swift-recon --help > /dev/null && echo links
-        for kind in swift proxy-server account-server container-server object-server; do cp /etc/swift/$kind.conf-sample /etc/swift/$kind.conf; done
-        start
-        ask -X PUT -H "X-Auth-Token: $(token)" $url/kept
-        ask -X PUT -H "X-Auth-Token: $(token)" -d something $url/kept/object
-        echo '# mine' >> /etc/default/martlet
-        dpkg -i --force-depends --force-confold /package/martlet_0.1.0~one_*.deb
-        kill $pid; wait $pid
-        start
-        echo "kept $(curl -sS -H "X-Auth-Token: $(token)" $url/kept/object)"
-        kill $pid; wait $pid
-        grep -c '# mine' /etc/default/martlet
-        dpkg-query -W -f '${{Version}} ${{Status}}\\n' martlet
-        dpkg --purge --force-depends martlet
-        test ! -e /usr/bin/martlet && test -e /etc/swift/proxy-server.conf && test -d /var/lib/martlet/cluster && id -un swift
-        echo the end
-    """
+    script = life(
+        free_port(), install="dpkg -i --force-depends /package/martlet_0.1.0~old_*.deb",
+        upgrade="dpkg -i --force-depends --force-confold /package/martlet_0.1.0~one_*.deb",
+        query="dpkg-query -W -f '${Version} ${Status}\\n' martlet", remove="dpkg --purge --force-depends martlet")
     before = {path: path.exists() for path in map(Path, ("/usr/bin/martlet", "/etc/swift", "/var/lib/martlet", "/etc/default/martlet"))}
-    done = on_a_copy(tmp_path / "copy", packages, script)
-    output = done.stdout
-    assert done.returncode == 0 and output.endswith("the end\n"), f"{output}\n{done.stderr}"
-    assert "start the cluster with: su" in output or "martlet-up.service" in output + done.stderr, output
-    assert "user swift swift:750 swift:750" in output and "\nlinks\n" in output, output
-    assert "\n201\n201\n" in output and "kept something\n1\n0.1.0~one install ok installed\n" in output, output
+    lived(on_a_copy(tmp_path / "copy", packages, script), "0.1.0~one install ok installed")
     assert {path: path.exists() for path in before} == before
     assert subprocess.run(["dpkg-query", "-W", "martlet"], capture_output=True, check=False).returncode != 0
+
+
+def test_apt_installs_what_is_signed_and_nothing_else(packages, tmp_path):
+    """A repository in a folder: apt takes the package from it, and refuses it with a changed list, another key, or no signature."""
+    repository, keys = tmp_path / "repository", tmp_path / "keys"
+    repository.mkdir()
+    keys.mkdir(mode=0o700)
+    shutil.copy(packages / f"martlet_0.1.0~one_{arch()}.deb", repository)
+    environment = {**os.environ, "GNUPGHOME": str(keys)}
+    try:
+        for name in ("ours", "others"):
+            run(["gpg", "--batch", "--quiet", "--passphrase", "", "--quick-generate-key", f"{name}@localhost", "ed25519", "sign", "1d"], env=environment)
+        unknown = run([REPOSITORY / "packaging/apt-repository.sh", repository, "nobody@localhost"], env=environment, check=False)
+        assert unknown.returncode == 1 and "gpg knows no key nobody@localhost" in unknown.stderr, unknown.stderr
+        run([REPOSITORY / "packaging/apt-repository.sh", repository, "ours@localhost"], env=environment)
+        run(["gpg", "--batch", "--output", repository / "others.gpg", "--export", "others@localhost"], env=environment)
+    finally:
+        run(["gpgconf", "--kill", "all"], env=environment)
+    script = f"""
+        port={free_port()}
+        {ONE_MACHINE}
+        rm -rf /etc/apt/sources.list /etc/apt/sources.list.d/* /var/lib/apt/lists/*
+        sources=/etc/apt/sources.list.d/martlet.list
+        from() {{ echo "deb [signed-by=/package/$1] file:/package ./" > $sources; }}
+        refused() {{ if apt-get update -qq > /tmp/said 2>&1; then echo "taken: $1"; exit 1; fi; grep -q "$2" /tmp/said || {{ cat /tmp/said; exit 1; }}; }}
+        cp -r /package /kept
+        from others.gpg
+        refused "another key" "is not signed"
+        from archive-keyring.gpg
+        echo "Description: changed" >> /package/Packages; gzip -9n < /package/Packages > /package/Packages.gz
+        refused "a changed list" "Hash Sum mismatch"
+        rm /package/InRelease /package/Release.gpg
+        refused "no signature" "is not signed"
+        cp /kept/* /package
+        apt-get update -qq
+        DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends martlet > /tmp/said 2>&1 || {{ cat /tmp/said; exit 1; }}
+        dpkg --verify martlet
+        start
+        ask -X PUT -H "X-Auth-Token: $(token)" $url/one
+        kill $pid; wait $pid
+        echo the end
+    """
+    done = on_a_copy(tmp_path / "copy", repository, script)
+    assert done.returncode == 0 and done.stdout == "201\nthe end\n", f"{done.stdout}\n{done.stderr}"
