@@ -38,6 +38,7 @@ codes! {
     BUCKET_NOT_EMPTY = "BucketNotEmpty", 409, "The bucket you tried to delete is not empty.";
     CONTENT_SHA256_MISMATCH = "XAmzContentSHA256Mismatch", 400, "The provided 'x-amz-content-sha256' header does not match what was computed.";
     ENTITY_TOO_LARGE = "EntityTooLarge", 400, "Your proposed upload exceeds the maximum allowed object size.";
+    ENTITY_TOO_SMALL = "EntityTooSmall", 400, "Your proposed upload is smaller than the minimum allowed object size.";
     INCOMPLETE_BODY = "IncompleteBody", 400, "You did not provide the number of bytes specified by the Content-Length HTTP header.";
     INTERNAL_ERROR = "InternalError", 500, "We encountered an internal error. Please try again.";
     INVALID_ARGUMENT = "InvalidArgument", 400, "Invalid Argument.";
@@ -45,6 +46,8 @@ codes! {
     INVALID_CHUNK_SIZE = "InvalidChunkSizeError", 403, "Only the last chunk is allowed to have a size less than 8192 bytes";
     INVALID_DIGEST = "InvalidDigest", 400, "The Content-MD5 you specified was an invalid.";
     INVALID_LOCATION = "InvalidLocationConstraint", 400, "The specified location constraint is not valid.";
+    INVALID_PART = "InvalidPart", 400, "One or more of the specified parts could not be found. The part might not have been uploaded, or the specified entity tag might not have matched the part's entity tag.";
+    INVALID_PART_ORDER = "InvalidPartOrder", 400, "The list of parts was not in ascending order. Parts list must be specified in order by part number.";
     INVALID_RANGE = "InvalidRange", 416, "The requested range cannot be satisfied.";
     INVALID_REQUEST = "InvalidRequest", 400, "Invalid Request.";
     INVALID_STORAGE_CLASS = "InvalidStorageClass", 400, "The storage class you specified is not valid.";
@@ -57,6 +60,7 @@ codes! {
     MISSING_CONTENT_LENGTH = "MissingContentLength", 411, "You must provide the Content-Length HTTP header.";
     NO_SUCH_BUCKET = "NoSuchBucket", 404, "The specified bucket does not exist.";
     NO_SUCH_KEY = "NoSuchKey", 404, "The specified key does not exist.";
+    NO_SUCH_UPLOAD = "NoSuchUpload", 404, "The specified multipart upload does not exist. The upload ID might be invalid, or the multipart upload might have been aborted or completed.";
     NOT_IMPLEMENTED = "NotImplemented", 501, "A header you provided implies functionality that is not implemented.";
     NOT_MODIFIED = "NotModified", 304, "Not Modified";
     OPERATION_ABORTED = "OperationAborted", 409, "A conflicting conditional operation is currently in progress against this resource. Try again.";

@@ -90,7 +90,10 @@ impl Feature for S3Front {
             "max_bucket_listing": self.settings.max_bucket_listing,
             "max_multi_delete_objects": self.settings.max_multi_delete_objects,
             "s3_acl": false,
-            "allow_multipart_uploads": false,
+            "allow_multipart_uploads": true,
+            "max_parts_listing": self.settings.max_parts_listing,
+            "max_upload_part_num": self.settings.max_upload_part_num,
+            "min_segment_size": self.settings.min_segment_size,
         });
         vec![("s3api", info)]
     }

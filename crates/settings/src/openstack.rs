@@ -68,9 +68,6 @@ pub const S3API: &[&str] = &[
     "check_bucket_owner",
     "cors_preflight_allow_origin",
     "force_swift_request_proxy_log",
-    "max_parts_listing",
-    "max_upload_part_num",
-    "min_segment_size",
 ];
 
 /// `[filter:cache]` and `memcache.conf`.

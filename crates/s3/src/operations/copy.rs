@@ -59,7 +59,7 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
 }
 
 /// `x-amz-copy-source`: `/bucket/key`, percent-encoded, perhaps with a version.
-fn source(operation: &Operation<'_>) -> Result<(String, String), S3Error> {
+pub(super) fn source(operation: &Operation<'_>) -> Result<(String, String), S3Error> {
     let sent = operation.request.header("x-amz-copy-source").unwrap_or_default();
     let refuse = || {
         INVALID_ARGUMENT
@@ -94,7 +94,7 @@ fn directive(operation: &Operation<'_>, name: &'static str) -> Result<bool, S3Er
 }
 
 /// The source's headers, if it is there and as the client wants it.
-async fn look_at_source(operation: &Operation<'_>, bucket: &str, key: &str) -> Result<HeaderMap, S3Error> {
+pub(super) async fn look_at_source(operation: &Operation<'_>, bucket: &str, key: &str) -> Result<HeaderMap, S3Error> {
     let mut head = operation.further(
         Method::HEAD,
         operation.account().with_container(bucket).with_object(key),

@@ -112,7 +112,7 @@ impl Wish {
     /// A name as the listing shows it.
     fn shown(&self, name: &str) -> String {
         match self.url_encoded {
-            true => utf8_percent_encode(name, URL_ENCODED).to_string(),
+            true => url_encoded(name),
             false => name.to_owned(),
         }
     }
@@ -129,6 +129,11 @@ impl Wish {
         }
         query
     }
+}
+
+/// A name as `encoding-type=url` has it.
+pub(super) fn url_encoded(name: &str) -> String {
+    utf8_percent_encode(name, URL_ENCODED).to_string()
 }
 
 fn argument(name: &str, value: &str, message: &str) -> S3Error {

@@ -11,12 +11,14 @@
 //! | GetObject, HeadObject, PutObject, DeleteObject | `object.rs`, headers in `headers.rs` |
 //! | CopyObject | `copy.rs` |
 //! | DeleteObjects | `multi_delete.rs` |
+//! | multipart uploads | `multipart/` |
 
 mod bucket;
 mod copy;
 mod headers;
 mod listing;
 mod multi_delete;
+mod multipart;
 mod object;
 mod service;
 
@@ -123,7 +125,18 @@ impl Operation<'_> {
             ((true, false), &Method::PUT, None) => bucket::create(self).await,
             ((true, false), &Method::DELETE, None) => bucket::delete(self).await,
             ((true, false), &Method::POST, Some("delete")) => multi_delete::delete(self).await,
-            ((true, true), &Method::GET | &Method::HEAD, None) => object::read(self).await,
+            ((true, false), &Method::GET, Some("uploads")) => multipart::list::uploads(self).await,
+            ((true, true), &Method::POST, Some("uploads")) => multipart::create(self).await,
+            ((true, true), &Method::PUT, Some("partNumber")) if call.parameter("uploadId").is_some() => {
+                match self.request.headers.contains_key("x-amz-copy-source") {
+                    true => multipart::part::copy(self).await,
+                    false => multipart::part::put(self).await,
+                }
+            }
+            ((true, true), &Method::POST, Some("uploadId")) => multipart::complete::complete(self).await,
+            ((true, true), &Method::GET, Some("uploadId")) => multipart::list::parts(self).await,
+            ((true, true), &Method::DELETE, Some("uploadId")) => multipart::abort(self).await,
+            ((true, true), &Method::GET | &Method::HEAD, None | Some("partNumber")) => object::read(self).await,
             ((true, true), &Method::PUT, None) if self.request.headers.contains_key("x-amz-copy-source") => {
                 copy::copy(self).await
             }
@@ -173,6 +186,28 @@ impl Operation<'_> {
     /// The bucket's container.
     fn container(&self) -> EntityPath {
         self.account().with_container(self.bucket())
+    }
+
+    /// A number among the parameters, between these bounds.
+    fn number(&self, name: &'static str, least: u32, most: u32) -> Result<Option<u32>, S3Error> {
+        let Some(text) = self.call.parameter(name) else {
+            return Ok(None);
+        };
+        let number = text
+            .parse::<u32>()
+            .ok()
+            .filter(|number| (least..=most).contains(number));
+        let refuse = || {
+            let message = match name {
+                "partNumber" => format!("Part number must be an integer between {least} and {most}, inclusive"),
+                _ => format!("Argument {name} must be an integer between {least} and {most}"),
+            };
+            INVALID_ARGUMENT
+                .saying(message)
+                .with("ArgumentName", name)
+                .with("ArgumentValue", text)
+        };
+        number.map(Some).ok_or_else(refuse)
     }
 
     /// A request besides the client's own, authorised like it.

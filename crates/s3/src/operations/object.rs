@@ -9,6 +9,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
 use peer::Body;
 use request_pipeline::{ClientRequest, Response};
+use vocabulary::EntityPath;
 
 /// The content type of an object whose client names none.
 const DEFAULT_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("binary/octet-stream");
@@ -23,6 +24,9 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     let mut ask = operation.further(method.clone(), operation.container().with_object(operation.key()));
     ask.headers
         .extend(headers::conditions(&operation.request.headers, &method));
+    if let Some(number) = operation.number("partNumber", 1, operation.service.settings.max_upload_part_num)? {
+        ask.query = format!("part-number={number}");
+    }
     let wants_checksum = operation.request.header("x-amz-checksum-mode") == Some("ENABLED");
     let response = operation.send(ask).await;
     if !response.status().is_success() {
@@ -37,6 +41,9 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
         shown.insert(name, value);
         shown.insert("x-amz-checksum-type", HeaderValue::from_static("FULL_OBJECT"));
     }
+    if let Some(count) = head.headers.get("x-parts-count") {
+        shown.insert("x-amz-mp-parts-count", count.clone());
+    }
     headers::override_with(&mut shown, |name| call.parameter(name).map(str::to_owned));
     head.headers = shown;
     Ok(Response::from_parts(head, body))
@@ -49,6 +56,12 @@ pub(super) async fn put(mut operation: Operation<'_>) -> Done {
     if !stored.contains_key(CONTENT_TYPE) {
         stored.insert(CONTENT_TYPE, DEFAULT_CONTENT_TYPE);
     }
+    let entity = operation.container().with_object(operation.key());
+    upload(&mut operation, entity, stored).await
+}
+
+/// Stores the body of the request as this object (of the bucket or a part), with these headers.
+pub(super) async fn upload(operation: &mut Operation<'_>, entity: EntityPath, mut stored: HeaderMap) -> Done {
     if let Some(md5) = operation.request.header("content-md5") {
         let digest = vocabulary::hex::encode(md5_of_header(md5)?);
         stored.insert(ETAG, HeaderValue::from_str(&digest).map_err(|_| INTERNAL_ERROR)?);
@@ -71,7 +84,10 @@ pub(super) async fn put(mut operation: Operation<'_>) -> Done {
         stored.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     let body = std::mem::replace(&mut operation.request.body, Body::empty());
-    let response = operation.send(as_put(&operation, stored, body)).await;
+    let mut put = operation.further(Method::PUT, entity);
+    put.headers.extend(stored);
+    put.body = body;
+    let response = operation.send(put).await;
     if let Some(refusal) = verdict.refusal() {
         return Err(refusal);
     }
@@ -92,13 +108,6 @@ pub(super) async fn put(mut operation: Operation<'_>) -> Done {
             .insert("x-amz-checksum-type", HeaderValue::from_static("FULL_OBJECT"));
     }
     Ok(answer)
-}
-
-fn as_put(operation: &Operation<'_>, stored: HeaderMap, body: Body) -> ClientRequest {
-    let mut put = operation.further(Method::PUT, operation.container().with_object(operation.key()));
-    put.headers.extend(stored);
-    put.body = body;
-    put
 }
 
 /// DeleteObject: what is not there is deleted already.

@@ -19,6 +19,12 @@ options! {
         max_multi_delete_objects: usize = "1000",
         /// Objects of such a request that are deleted at the same time.
         multi_delete_concurrency: Concurrency = "2",
+        /// The largest number of a part; max_manifest_segments of slo must allow as many.
+        max_upload_part_num: u32 = "1000",
+        /// Bytes that every part but the last of an upload must have at least.
+        min_segment_size: u64 = "5242880",
+        /// Parts in one page of a listing of them.
+        max_parts_listing: u32 = "1000",
         /// Seconds that a client's clock may differ from ours.
         allowable_clock_skew: Duration = "900",
         /// Take signatures of version 2 as well.
