@@ -96,7 +96,7 @@ pub enum SignatureRefusal {
 
 /// What an authenticator says of a request whose signature is good.
 pub struct SignedIdentity {
-    /// Who has sent it.
+    /// The user who has sent it.
     pub identity: Arc<crate::Identity>,
     /// The account that the key belongs to.
     pub account: String,

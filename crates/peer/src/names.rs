@@ -159,8 +159,8 @@ impl Decoder {
     }
 }
 
-/// Names are spelled as OpenStack spells them; hyper's spelling knows nothing of what is encoded. Those of S3's metadata
-/// are small.
+/// Names are spelled as OpenStack spells them; hyper's spelling knows nothing of what is encoded. Names of S3's
+/// metadata are small.
 fn write_line(line: &[u8], out: &mut impl Extend<u8>) {
     let (name, value) = line.split_at(memchr(b':', line).unwrap_or(line.len()));
     let is_of_s3 = name.get(..S3_METADATA.len());

@@ -103,8 +103,8 @@ impl S3Call {
         SUBRESOURCES.into_iter().find(|name| self.parameter(name).is_some())
     }
 
-    /// A parameter that nobody knows, in a request that changes something: it may ask for less than the whole, so that
-    /// going on without it could destroy what is to be kept.
+    /// A parameter that has no meaning here, in a request that changes something: it may ask for less than the whole,
+    /// so that going on without it could destroy what is to be kept.
     pub fn unknown_of_write(&self, method: &Method) -> Option<&str> {
         if *method == Method::GET || *method == Method::HEAD {
             return None;
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_nobody_knows_stop_writes_only() {
+    fn unknown_parameters_stop_writes_only() {
         let call = |method: Method, query: &str| read(method, "h", &format!("/b?{query}"));
         for (query, unknown) in [
             ("unknown", Some("unknown")),

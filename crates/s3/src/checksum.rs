@@ -1,9 +1,8 @@
-//! Checksums of a body: those of S3 (`x-amz-checksum-…`, in headers or behind the body) and the SHA-256 that was signed.
+//! Checksums of a body: those of S3 (`x-amz-checksum-…`, in headers or behind the body), the SHA-256 that was signed.
 //!
 //! Source: AWS, "Checking object integrity in Amazon S3".
 
-use crate::error::{BAD_DIGEST, INVALID_DIGEST, INVALID_REQUEST, S3Error};
-use crate::payload::sha256_mismatch;
+use crate::error::{BAD_DIGEST, CONTENT_SHA256_MISMATCH, INVALID_DIGEST, INVALID_REQUEST, S3Error};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crc_fast::CrcAlgorithm;
@@ -217,8 +216,10 @@ impl Checksums {
             match checksum.claim {
                 Claim::Payload(claimed) => {
                     let computed = vocabulary::hex::encode(&computed);
-                    if computed != claimed {
-                        return Err(sha256_mismatch(&claimed, &computed));
+                    if !computed.eq_ignore_ascii_case(&claimed) {
+                        return Err(CONTENT_SHA256_MISMATCH
+                            .about("ClientComputedContentSHA256", claimed)
+                            .with("S3ComputedContentSHA256", computed));
                     }
                 }
                 Claim::Header(claimed) => agree(checksum.algorithm, &claimed, &computed)?,
@@ -256,6 +257,11 @@ fn decode(algorithm: Algorithm, text: &[u8]) -> Result<Vec<u8>, S3Error> {
         .ok()
         .filter(|bytes| bytes.len() == algorithm.size());
     bytes.ok_or_else(|| INVALID_REQUEST.saying(format!("Value for {} header is invalid.", algorithm.header())))
+}
+
+/// The SHA-256 of these bytes, in digits.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    vocabulary::hex::encode(Sha256::digest(bytes))
 }
 
 /// `Content-MD5`: the 16 bytes.

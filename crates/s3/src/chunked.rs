@@ -12,9 +12,8 @@
 //! unsigned ones pass as they come.
 //! Source: AWS, "Signature calculations for the Authorization header: transferring payload in multiple chunks".
 
-use crate::checksum::Trailer;
+use crate::checksum::{Trailer, sha256_hex};
 use crate::error::{INCOMPLETE_BODY, INVALID_CHUNK_SIZE, MALFORMED_TRAILER, S3Error, SIGNATURE_DOES_NOT_MATCH};
-use crate::payload::sha256_hex;
 use bytes::{Buf, Bytes, BytesMut};
 use identity::signed_request::sha256;
 use peer::Body;
@@ -200,7 +199,7 @@ impl ChunkedBody {
     async fn more(&mut self) -> Result<(), ChunkError> {
         match self.body.next().await {
             Some(Ok(bytes)) if self.buffer.is_empty() => {
-                // Without a copy where nobody else holds the bytes.
+                // Without a copy where nothing else holds the bytes.
                 self.buffer = bytes.into();
                 Ok(())
             }

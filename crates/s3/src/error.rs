@@ -44,7 +44,7 @@ codes! {
     INVALID_ARGUMENT = "InvalidArgument", 400, "Invalid Argument.";
     INVALID_BUCKET_NAME = "InvalidBucketName", 400, "The specified bucket is not valid.";
     INVALID_CHUNK_SIZE = "InvalidChunkSizeError", 403, "Only the last chunk is allowed to have a size less than 8192 bytes";
-    INVALID_DIGEST = "InvalidDigest", 400, "The Content-MD5 you specified was an invalid.";
+    INVALID_DIGEST = "InvalidDigest", 400, "The Content-MD5 you specified was invalid.";
     INVALID_LOCATION = "InvalidLocationConstraint", 400, "The specified location constraint is not valid.";
     INVALID_PART = "InvalidPart", 400, "One or more of the specified parts could not be found. The part might not have been uploaded, or the specified entity tag might not have matched the part's entity tag.";
     INVALID_PART_ORDER = "InvalidPartOrder", 400, "The list of parts was not in ascending order. Parts list must be specified in order by part number.";
@@ -53,7 +53,7 @@ codes! {
     INVALID_STORAGE_CLASS = "InvalidStorageClass", 400, "The storage class you specified is not valid.";
     INVALID_URI = "InvalidURI", 400, "Could not parse the specified URI";
     KEY_TOO_LONG = "KeyTooLongError", 400, "Your key is too long.";
-    MALFORMED_TRAILER = "MalformedTrailerError", 400, "The trailing headers are not well-formed or not those that were announced.";
+    MALFORMED_TRAILER = "MalformedTrailerError", 400, "The request contained trailing data that was not well-formed or did not conform to our published schema.";
     MALFORMED_XML = "MalformedXML", 400, "The XML you provided was not well-formed or did not validate against our published schema";
     METADATA_TOO_LARGE = "MetadataTooLarge", 400, "Your metadata headers exceed the maximum allowed metadata size.";
     METHOD_NOT_ALLOWED = "MethodNotAllowed", 405, "The specified method is not allowed against this resource.";

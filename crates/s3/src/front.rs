@@ -21,8 +21,8 @@ use std::sync::Arc;
 use vocabulary::EntityPath;
 use world::Clock;
 
-/// The account in the path of a request that nobody has signed: no authenticator has it.
-const NOBODY: &str = "anonymous";
+/// The account in the path of a request without a signature: no authenticator has it.
+const ANONYMOUS: &str = "anonymous";
 
 /// An answer in S3's own form: [`crate::operations`] gave it.
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ impl S3Front {
         let signature = signature::read(request, bucket.as_deref(), &self.settings, now)?;
         request.headers.remove("authorization");
         let account = match signature {
-            None => NOBODY.to_owned(),
+            None => ANONYMOUS.to_owned(),
             Some(signature) => {
                 let scope = signature.signed.scope.as_ref().map(|scope| scope.text());
                 request.extensions.insert(SignedBody {

@@ -4,20 +4,17 @@
 //! checked, so that a body that is not what was signed never becomes an object; bytes pass without a copy.
 //! Why a body was refused lies in [`Verdict`] when the request has been answered.
 
-use crate::checksum::{Checksum, Checksums};
+use crate::checksum::{Checksum, Checksums, md5_of_header};
 use crate::chunked::{ChunkSigning, ChunkedBody};
-use crate::error::{
-    BAD_DIGEST, CONTENT_SHA256_MISMATCH, INCOMPLETE_BODY, INVALID_ARGUMENT, INVALID_REQUEST, MISSING_CONTENT_LENGTH,
-    S3Error,
-};
+use crate::error::{BAD_DIGEST, INCOMPLETE_BODY, INVALID_ARGUMENT, INVALID_REQUEST, MISSING_CONTENT_LENGTH, S3Error};
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue};
 use identity::VerifiedKey;
+use md5::{Digest, Md5};
 use parking_lot::Mutex;
 use peer::{Body, BodyError};
 use request_pipeline::Request;
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 /// What a signature says of the body (`x-amz-content-sha256`).
@@ -25,7 +22,7 @@ use std::sync::Arc;
 pub enum PayloadHash {
     /// The body is not signed.
     Unsigned,
-    /// Its SHA-256.
+    /// Its SHA-256, as sent; a text that is none is one that no body has.
     Sha256(String),
     /// It comes in chunks (`aws-chunked`), perhaps with a signature each, perhaps with a trailer.
     Streaming {
@@ -36,8 +33,6 @@ pub enum PayloadHash {
         /// Whether headers follow the last chunk.
         has_trailer: bool,
     },
-    /// Anything else.
-    Unknown(String),
 }
 
 impl PayloadHash {
@@ -53,10 +48,7 @@ impl PayloadHash {
             "STREAMING-AWS4-HMAC-SHA256-PAYLOAD" => streaming(true, false),
             "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER" => streaming(true, true),
             "STREAMING-UNSIGNED-PAYLOAD-TRAILER" => streaming(false, true),
-            _ if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-                Self::Sha256(text.to_ascii_lowercase())
-            }
-            _ => Self::Unknown(text.to_owned()),
+            _ => Self::Sha256(text.to_owned()),
         }
     }
 
@@ -64,7 +56,7 @@ impl PayloadHash {
     pub fn text(&self) -> &str {
         match self {
             Self::Unsigned => "UNSIGNED-PAYLOAD",
-            Self::Sha256(text) | Self::Unknown(text) | Self::Streaming { text, .. } => text,
+            Self::Sha256(text) | Self::Streaming { text, .. } => text,
         }
     }
 }
@@ -105,16 +97,6 @@ pub fn check_body(request: &mut Request, signed: Option<&SignedBody>) -> Result<
     let mut wanted = Checksums::of_headers(&request.headers)?;
     let payload = signed.map_or(&PayloadHash::Unsigned, |signed| &signed.payload);
     match payload {
-        PayloadHash::Unknown(text) => {
-            return Err(INVALID_ARGUMENT
-                .saying(
-                    "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER, \
-                     STREAMING-AWS4-HMAC-SHA256-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER, or a valid sha256 \
-                     value.",
-                )
-                .with("ArgumentName", "x-amz-content-sha256")
-                .with("ArgumentValue", text.clone()));
-        }
         PayloadHash::Unsigned => {}
         PayloadHash::Sha256(digest) => wanted.add(Checksum::payload(digest)),
         PayloadHash::Streaming {
@@ -130,7 +112,10 @@ pub fn check_body(request: &mut Request, signed: Option<&SignedBody>) -> Result<
             take_chunks_off(request, signing, *has_trailer, &mut wanted, &verdict)?;
         }
     }
-    if request.body.length().is_none() && !request.headers.contains_key("transfer-encoding") {
+    let has_length = ["content-length", "transfer-encoding"]
+        .iter()
+        .any(|name| request.headers.contains_key(*name));
+    if !has_length {
         return Err(MISSING_CONTENT_LENGTH.into());
     }
     if !wanted.is_empty() {
@@ -264,24 +249,12 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
         return Err(refusal);
     }
     if let Some(md5) = content_md5 {
-        let expected = crate::checksum::md5_of_header(&md5)?;
-        if md5::Md5::digest(&bytes).as_slice() != expected {
+        let expected = md5_of_header(&md5)?;
+        if Md5::digest(&bytes).as_slice() != expected {
             return Err(BAD_DIGEST.into());
         }
     }
     Ok(bytes)
-}
-
-/// Whether this is the SHA-256 of the bytes.
-pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    vocabulary::hex::encode(Sha256::digest(bytes))
-}
-
-/// The refusal of a body whose SHA-256 is not the signed one.
-pub(crate) fn sha256_mismatch(claimed: &str, computed: &str) -> S3Error {
-    S3Error::from(CONTENT_SHA256_MISMATCH)
-        .with("ClientComputedContentSHA256", claimed)
-        .with("S3ComputedContentSHA256", computed)
 }
 
 #[cfg(test)]

@@ -159,7 +159,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Who has signed the request; nobody in an anonymous one.
+    /// The user who has signed the request; `anonymous` without a signature.
     fn user(&self) -> String {
         let key = self.request.extensions.get::<VerifiedKey>();
         key.map_or_else(|| "anonymous".to_owned(), |key| key.user.clone())

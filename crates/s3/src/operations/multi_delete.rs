@@ -63,7 +63,7 @@ pub(super) async fn delete(mut operation: Operation<'_>) -> Done {
     Ok(document(xml))
 }
 
-/// The keys, and whether only failures are to be told.
+/// The keys, and whether only failures are to be reported.
 fn read(body: &[u8], most: usize) -> Result<(Vec<String>, bool), S3Error> {
     let document = Element::parse(body).map_err(|_| MALFORMED_XML)?;
     if document.name != "Delete" {

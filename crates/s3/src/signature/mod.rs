@@ -18,7 +18,7 @@ use settings::S3ApiSettings;
 
 /// A signature that was read, and what it says of the body.
 #[derive(Debug)]
-pub struct Signature {
+pub struct S3Signature {
     /// For the authenticator.
     pub signed: SignedRequest,
     /// What was signed of the body.
@@ -33,7 +33,7 @@ pub fn read(
     bucket: Option<&str>,
     settings: &S3ApiSettings,
     now: u64,
-) -> Result<Option<Signature>, S3Error> {
+) -> Result<Option<S3Signature>, S3Error> {
     let header = request.header("authorization").unwrap_or_default();
     if header.starts_with("AWS4-HMAC-SHA256") {
         return v4::of_header(request, header, settings, now).map(Some);

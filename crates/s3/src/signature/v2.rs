@@ -2,7 +2,7 @@
 //!
 //! Source: AWS, "Signing and authenticating REST requests (AWS Signature Version 2)".
 
-use super::{Signature, check_skew};
+use super::{S3Signature, check_skew};
 use crate::error::{ACCESS_DENIED, INVALID_ARGUMENT, INVALID_REQUEST, S3Error};
 use crate::payload::PayloadHash;
 use identity::SignedRequest;
@@ -53,7 +53,7 @@ pub(super) fn of_header(
     bucket: Option<&str>,
     settings: &S3ApiSettings,
     now: u64,
-) -> Result<Signature, S3Error> {
+) -> Result<S3Signature, S3Error> {
     check_allowed(settings)?;
     let (access_key, signature) = header["AWS ".len()..].trim().rsplit_once(':').ok_or_else(|| {
         INVALID_ARGUMENT.saying("AWS authorization header is invalid. Expected AwsAccessKeyId:signature")
@@ -78,7 +78,7 @@ pub(super) fn of_query(
     bucket: Option<&str>,
     settings: &S3ApiSettings,
     now: u64,
-) -> Result<Signature, S3Error> {
+) -> Result<S3Signature, S3Error> {
     check_allowed(settings)?;
     let parameter = |name: &str| {
         request
@@ -111,7 +111,7 @@ fn check_allowed(settings: &S3ApiSettings) -> Result<(), S3Error> {
         .saying("The authorization mechanism you have provided is not supported. Please use AWS4-HMAC-SHA256."))
 }
 
-fn signature_of(request: &Request, access_key: &str, signature: &str, date: &str, bucket: Option<&str>) -> Signature {
+fn signature_of(request: &Request, access_key: &str, signature: &str, date: &str, bucket: Option<&str>) -> S3Signature {
     let header = |name: &str| request.header(name).unwrap_or_default();
     let head = format!(
         "{}\n{}\n{}\n{date}\n{}",
@@ -125,7 +125,7 @@ fn signature_of(request: &Request, access_key: &str, signature: &str, date: &str
     let parameters = signed_parameters(request);
     // SDKs sign a bucket with a slash behind it that they do not send.
     let is_bucket = path.len() > 1 && !path[1..].contains('/');
-    Signature {
+    S3Signature {
         signed: SignedRequest {
             access_key: access_key.to_owned(),
             signature: signature.to_owned(),

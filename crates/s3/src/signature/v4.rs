@@ -1,9 +1,9 @@
 //! Signatures of version 4.
 //!
-//! Always holds: `host` is signed, and so is every `x-amz-` header, so that nobody in between can add one.
+//! Always holds: `host` is signed, and so is every `x-amz-` header, so that nothing in between can add one.
 //! Source: AWS, "Authenticating Requests (AWS Signature Version 4)".
 
-use super::{Signature, check_expiry, check_skew};
+use super::{S3Signature, check_expiry, check_skew};
 use crate::error::{
     ACCESS_DENIED, AUTHORIZATION_HEADER_MALFORMED, AUTHORIZATION_QUERY_PARAMETERS, INVALID_REQUEST, S3Error,
 };
@@ -39,7 +39,7 @@ pub(super) fn of_header(
     header: &str,
     settings: &S3ApiSettings,
     now: u64,
-) -> Result<Signature, S3Error> {
+) -> Result<S3Signature, S3Error> {
     let mut found = [None, None, None];
     for part in header[ALGORITHM.len()..].split(',') {
         let (name, value) = part.trim().split_once('=').unwrap_or((part.trim(), ""));
@@ -73,7 +73,7 @@ pub(super) fn of_header(
 }
 
 /// Of a presigned URL.
-pub(super) fn of_query(request: &Request, settings: &S3ApiSettings, now: u64) -> Result<Signature, S3Error> {
+pub(super) fn of_query(request: &Request, settings: &S3ApiSettings, now: u64) -> Result<S3Signature, S3Error> {
     let parameter = |name: &str| request.param(name).and_then(Result::ok).unwrap_or_default();
     if parameter("X-Amz-Algorithm") != ALGORITHM {
         return Err(AUTHORIZATION_QUERY_PARAMETERS.saying("X-Amz-Algorithm only supports \"AWS4-HMAC-SHA256\""));
@@ -216,7 +216,7 @@ fn finish(
     (access_key, scope): (String, SigningScope),
     payload: PayloadHash,
     without: &str,
-) -> Result<Signature, S3Error> {
+) -> Result<S3Signature, S3Error> {
     let names = signed_names(&parts.signed_headers, &request.headers)?;
     let canonical = format!(
         "{}\n{}\n{}\n{}\n{}\n{}",
@@ -229,7 +229,7 @@ fn finish(
     );
     let hash = vocabulary::hex::encode(Sha256::digest(canonical.as_bytes()));
     let string_to_sign = format!("{ALGORITHM}\n{}\n{}\n{hash}", parts.time, scope.text());
-    Ok(Signature {
+    Ok(S3Signature {
         signed: SignedRequest {
             access_key,
             signature: parts.signature,

@@ -35,7 +35,7 @@ fn authorization(headers: &str, signature: &str) -> String {
     )
 }
 
-fn read(request: &Request, now: u64) -> Result<Signature, S3Error> {
+fn read(request: &Request, now: u64) -> Result<S3Signature, S3Error> {
     Ok(super::super::read(request, None, &settings(), now)?.unwrap())
 }
 
@@ -97,7 +97,7 @@ fn presigned() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn what_is_wrong_is_named() {
     let date = ("x-amz-date", "20130524T000000Z");
     let sha = ("x-amz-content-sha256", EMPTY);
     let all = "host;x-amz-content-sha256;x-amz-date";
