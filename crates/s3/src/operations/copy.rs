@@ -27,10 +27,11 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
              object's metadata, storage class, website redirect location or encryption attributes.",
         ));
     }
-    let found = look_at_source(&operation, &bucket, &key).await?;
+    look_at_source(&operation, &bucket, &key).await?;
     let mut put = operation.further(Method::PUT, operation.container().with_object(operation.key()));
     put.set_header("x-copy-from", &quote(&format!("/{bucket}/{key}")));
     put.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    headers::forget_parts(&mut put.headers);
     if replaces {
         put.headers.extend(headers::stored(&operation.request.headers)?);
         put.set_header("x-fresh-metadata", "true");
@@ -42,7 +43,7 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
     }
-    let etag = headers::etag(response.headers()).or_else(|| headers::etag(&found));
+    let etag = headers::etag_of_copy(response.headers());
     let written = response
         .headers()
         .get("last-modified")

@@ -91,6 +91,7 @@ pub(super) fn etag(swift: &HeaderMap) -> Option<HeaderValue> {
         .get("x-static-large-object")
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true"));
     let own = swift.get(S3_ETAG).and_then(|value| value.to_str().ok());
+    let own = own.filter(|own| !own.is_empty());
     let plain = swift.get(ETAG).and_then(|value| value.to_str().ok())?.trim_matches('"');
     let text = match (own, is_large) {
         (Some(own), _) => format!("\"{}\"", own.trim_matches('"')),
@@ -98,6 +99,24 @@ pub(super) fn etag(swift: &HeaderMap) -> Option<HeaderValue> {
         (None, false) => format!("\"{plain}\""),
     };
     HeaderValue::from_str(&text).ok()
+}
+
+/// The entity tag of what a copy has made: never that of the parts of its source.
+pub(super) fn etag_of_copy(swift: &HeaderMap) -> Option<HeaderValue> {
+    let mut plain = HeaderMap::new();
+    plain.insert(ETAG, swift.get(ETAG)?.clone());
+    etag(&plain)
+}
+
+/// Takes off a copy what its source has as an object made of parts.
+pub(super) fn forget_parts(copy: &mut HeaderMap) {
+    for name in [
+        S3_ETAG,
+        "x-object-sysmeta-s3api-upload-id",
+        "x-object-sysmeta-s3api-checksum",
+    ] {
+        copy.insert(HeaderName::from_static(name), HeaderValue::from_static(""));
+    }
 }
 
 /// What a signed URL asks an answer's headers to be.

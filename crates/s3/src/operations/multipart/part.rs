@@ -29,6 +29,7 @@ pub(in super::super) async fn copy(operation: Operation<'_>) -> Done {
     let mut put = operation.further(Method::PUT, operation.part(&open.id, number));
     put.set_header("x-copy-from", &quote(&format!("/{bucket}/{key}")));
     put.set_header("x-fresh-metadata", "true");
+    headers::forget_parts(&mut put.headers);
     put.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     put.headers
         .insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
@@ -40,7 +41,7 @@ pub(in super::super) async fn copy(operation: Operation<'_>) -> Done {
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
     }
-    let etag = headers::etag(response.headers()).unwrap_or(HeaderValue::from_static("\"\""));
+    let etag = headers::etag_of_copy(response.headers()).unwrap_or(HeaderValue::from_static("\"\""));
     let written = response
         .headers()
         .get("last-modified")
