@@ -5,9 +5,9 @@
 
 # In the order of Swift's sample: what stands before those that ask who the client is, and what stands behind them.
 FRONT = ("catch_errors", "gatekeeper", "healthcheck", "proxy-logging", "cache", "etag-quoter", "name_check", "domain_remap",
-         "listing_formats", "crossdomain", "container_sync", "bulk", "tempurl", "formpost", "ratelimit", "read_only")
-TEMPAUTH = ("tempauth",)
-FEATURES = ("staticweb", "copy", "container-quotas", "account-quotas", "slo", "dlo", "versioned_writes", "symlink")
+         "listing_formats", "crossdomain", "container_sync", "bulk", "tempurl", "formpost", "ratelimit")
+TEMPAUTH = ("s3api", "tempauth")
+FEATURES = ("read_only", "staticweb", "copy", "container-quotas", "account-quotas", "slo", "dlo", "versioned_writes", "symlink")
 PIPELINE = " ".join([*FRONT, *TEMPAUTH, *FEATURES, "proxy-logging", "proxy-server"])
 # What every proxy has, for measuring it.
 LEAN = "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth proxy-logging proxy-server"

@@ -42,10 +42,11 @@ use crate::web::etag_quoter::EtagQuoter;
 use crate::web::staticweb::Staticweb;
 use identity::TempAuth;
 use request_pipeline::Feature;
+use s3::{S3Front, S3Operations};
 use settings::VersionedWritesSettings;
 use settings::declare::{Options, Scope};
 use settings::gateway_filters::RatelimitSettings;
-use settings::{FilterSpec, KeymasterSettings, KeystoneAuthSettings, SettingsError, TempAuthSettings};
+use settings::{FilterSpec, KeymasterSettings, KeystoneAuthSettings, S3ApiSettings, SettingsError, TempAuthSettings};
 use std::sync::Arc;
 use telemetry::Statsd;
 
@@ -161,6 +162,20 @@ pub const FEATURES: &[(&str, Make)] = &[
             options.wrong("use", &format!("a system with threads to spare ({error})"))
         })?))
     }),
+    ("s3api", |context, options| {
+        let settings: S3ApiSettings = Options::read(options)?;
+        if settings.s3_acl {
+            return Err(options.wrong(
+                "s3_acl",
+                "false: S3's own ACLs are not served yet, and nobody else would check them",
+            ));
+        }
+        Ok(Arc::new(S3Front::new(Arc::new(settings), context.world.clock.clone())))
+    }),
+    (S3_OPERATIONS, |context, options| {
+        let (settings, limits) = (Arc::new(Options::read(options)?), context.swift.limits.clone());
+        Ok(Arc::new(S3Operations::new(settings, limits, context.world.clone())))
+    }),
     ("slo", |context, options| {
         let (settings, world) = (Options::read(options)?, context.world.clone());
         let (hash, hidden) = (
@@ -209,6 +224,9 @@ pub const FEATURES: &[(&str, Make)] = &[
         )))
     }),
 ];
+
+/// The half of `s3api` that stands behind authentication; it is no filter of its own.
+const S3_OPERATIONS: &str = "s3api-operations";
 
 /// A required filter goes right behind the last of these, counting only their first appearance.
 struct Required {
@@ -264,7 +282,7 @@ const REQUIRED: [Required; 6] = [
 
 /// The features of a gateway, outermost first.
 pub fn build(context: &FeatureContext<'_>) -> Result<Vec<Arc<dyn Feature>>, SettingsError> {
-    let named = named(context);
+    let named = with_s3_operations(named(context))?;
     let before = named.len();
     let pipeline = with_required(named);
     if pipeline.len() != before {
@@ -317,6 +335,30 @@ fn info(context: &FeatureContext<'_>, features: &[Arc<dyn Feature>]) -> SwiftInf
 struct Stage<'a> {
     egg: &'a str,
     options: Scope,
+}
+
+/// Filters that find out who asks.
+const AUTHENTICATORS: [&str; 2] = ["tempauth", "keystoneauth"];
+
+/// With the second half of `s3api` right behind authentication, which has to stand behind the first.
+fn with_s3_operations(mut pipeline: Vec<Stage<'_>>) -> Result<Vec<Stage<'_>>, SettingsError> {
+    let Some(front) = pipeline.iter().position(|stage| stage.egg == "s3api") else {
+        return Ok(pipeline);
+    };
+    let options = pipeline[front].options.clone();
+    let last = pipeline.iter().rposition(|stage| AUTHENTICATORS.contains(&stage.egg));
+    let Some(last) = last.filter(|last| *last > front) else {
+        return Err(options.wrong(
+            "use",
+            "s3api in front of tempauth in the pipeline, which verifies signatures",
+        ));
+    };
+    let stage = Stage {
+        egg: S3_OPERATIONS,
+        options,
+    };
+    pipeline.insert(last + 1, stage);
+    Ok(pipeline)
 }
 
 /// The filters with those that are required.

@@ -5,6 +5,7 @@
 //! 3. [`Authenticator::authorize`]: may they? Asked by the verb once it knows the container's ACL.
 
 use crate::decide::{AccountAclSource, Decision, RequestFacts};
+use crate::signed_request::{SignatureRefusal, SignedIdentity, SignedRequest};
 use crate::user::Identity;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::borrow::Cow;
@@ -54,6 +55,11 @@ pub trait Authenticator: Send + Sync {
 
     /// The user whose token is sent; `None` when the request has no token of ours.
     async fn identify(&self, request: &AuthRequest<'_>) -> Result<Option<Arc<Identity>>, Unauthorized>;
+
+    /// The user who has signed a request with an access key of this authenticator.
+    fn identify_signed(&self, _signed: &SignedRequest) -> Result<SignedIdentity, SignatureRefusal> {
+        Err(SignatureRefusal::UnknownKey)
+    }
 
     /// Whether the user may do what the request asks.
     fn authorize(

@@ -17,6 +17,7 @@
 //! | `X-Container-Read`, `X-Container-Write` | `container_acl.rs`, `referrer.rs` |
 //! | `X-Account-Access-Control` | `account_acl.rs` |
 //! | Keystone: tokens, callers, rules | `keystone/` |
+//! | signatures of S3 clients | `signed_request.rs` |
 //! | users, tokens, `/auth/v1.0` | `tempauth.rs`, `grant.rs`, `tokens.rs` |
 //!
 //! Tests: beside the code, and `tests/` against OpenStack's TempAuth and keystoneauth.
@@ -28,6 +29,7 @@ pub mod decide;
 mod grant;
 pub mod keystone;
 pub mod referrer;
+pub mod signed_request;
 pub mod tempauth;
 pub mod tokens;
 pub mod user;
@@ -36,6 +38,7 @@ pub use account_acl::AccountAcl;
 pub use authenticator::{AuthReply, AuthRequest, Authenticator, Unauthorized, header_text, www_authenticate};
 pub use container_acl::{AclError, AclKind, ContainerAcl, clean_container_acl};
 pub use decide::{AccountAclSource, Decision, Prefixes, RequestFacts};
+pub use signed_request::{SignatureRefusal, SignedIdentity, SignedRequest, SigningScope, VerifiedKey};
 pub use tempauth::TempAuth;
 pub use tokens::TokenCache;
 pub use user::Identity;

@@ -8,6 +8,7 @@ use crate::authenticator::{
 };
 use crate::decide::{self, AccountAclSource, Decision, Prefixes, RequestFacts};
 use crate::grant::{self, TokenRequest};
+use crate::signed_request::{SignatureRefusal, SignedIdentity, SignedRequest, VerifiedKey};
 use crate::tokens::{TokenCache, Tokens};
 use crate::user::Identity;
 use http::{HeaderName, HeaderValue, StatusCode, header};
@@ -143,6 +144,13 @@ impl TempAuth {
     fn own_account_in_url(&self, user: &TempAuthUser) -> String {
         quote(&format!("{}{}", self.first_prefix(), user.account))
     }
+
+    /// The account of a user who signs requests: the last part of the storage URL.
+    fn own_account(&self, user: &TempAuthUser) -> String {
+        let named = user.storage_url.as_deref().and_then(|url| url.rsplit('/').next());
+        let decoded = named.and_then(|name| vocabulary::names::unquote(name).ok());
+        decoded.unwrap_or_else(|| format!("{}{}", self.first_prefix(), user.account))
+    }
 }
 
 #[async_trait::async_trait]
@@ -181,6 +189,25 @@ impl Authenticator for TempAuth {
                 Arc::new(Identity::new(groups.cloned().collect()))
             }
         }))
+    }
+
+    /// An access key is `account:user`, its secret the user's key.
+    fn identify_signed(&self, signed: &SignedRequest) -> Result<SignedIdentity, SignatureRefusal> {
+        let Some(user) = self.users.get(&signed.access_key) else {
+            return Err(SignatureRefusal::UnknownKey);
+        };
+        if !signed.is_signed_with(&user.key) {
+            return Err(SignatureRefusal::WrongSignature);
+        }
+        let signing_key = signed.scope.as_ref().map(|scope| scope.signing_key(&user.key));
+        Ok(SignedIdentity {
+            identity: Arc::new(Identity::new(self.groups(user))),
+            account: self.own_account(user),
+            key: VerifiedKey {
+                signing_key,
+                user: signed.access_key.clone(),
+            },
+        })
     }
 
     fn authorize(

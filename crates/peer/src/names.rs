@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use vocabulary::header_name::{decode, title};
 use world::random::Random;
 
+/// Clients of S3 show metadata under names as they came, and S3 sends small letters.
+const S3_METADATA: &str = "x-amz-meta-";
 /// Value of a mark in whose place nothing goes.
 const DROPPED: &str = "0";
 /// Value of a mark in whose place [`NO_CONTENT`] goes.
@@ -48,9 +50,10 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Puts the mark before `headers` if one of their names is encoded.
+    /// Puts the mark before `headers` if one of their names is encoded, or is of S3's metadata.
     pub(crate) fn announce(&self, headers: &mut HeaderMap) {
-        if headers.keys().any(|name| name.as_str().as_bytes().contains(&b'%')) {
+        let is_respelled = |name: &str| name.as_bytes().contains(&b'%') || name.starts_with(S3_METADATA);
+        if headers.keys().any(|name| is_respelled(name.as_str())) {
             self.mark(headers, HeaderValue::from_static(DROPPED));
         }
     }
@@ -156,9 +159,16 @@ impl Decoder {
     }
 }
 
-/// Names are spelled as OpenStack spells them; hyper's spelling knows nothing of what is encoded.
+/// Names are spelled as OpenStack spells them; hyper's spelling knows nothing of what is encoded. Names of S3's
+/// metadata are small.
 fn write_line(line: &[u8], out: &mut impl Extend<u8>) {
     let (name, value) = line.split_at(memchr(b':', line).unwrap_or(line.len()));
+    let is_of_s3 = name.get(..S3_METADATA.len());
+    if is_of_s3.is_some_and(|start| start.eq_ignore_ascii_case(S3_METADATA.as_bytes())) {
+        out.extend(name.to_ascii_lowercase());
+        out.extend(value.iter().copied());
+        return;
+    }
     let titled = std::str::from_utf8(name).map(title).unwrap_or_default();
     out.extend(decode(&titled).iter().copied());
     out.extend(value.iter().copied());

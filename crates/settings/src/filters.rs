@@ -11,7 +11,7 @@ use crate::gateway_filters::{
     CopySettings, CrossdomainSettings, DloSettings, DomainRemapSettings, EncryptionSettings, EtagQuoterSettings,
     FormPostSettings, GatekeeperSettings, HealthcheckSettings, KeymasterOptions, KeystoneAuthOptions,
     ListEndpointsSettings, NameCheckSettings, ProxyLoggingSettings, RatelimitOptions, ReadOnlySettings, ReconSettings,
-    SloSettings, StaticwebSettings, SymlinkSettings, TempUrlSettings, VersionedWritesSettings,
+    S3ApiSettings, SloSettings, StaticwebSettings, SymlinkSettings, TempUrlSettings, VersionedWritesSettings,
 };
 use crate::ini::Document;
 use crate::openstack;
@@ -114,7 +114,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::served("ratelimit", RatelimitOptions::TABLE),
     Filter::served("read_only", ReadOnlySettings::TABLE),
     Filter::served("recon", ReconSettings::TABLE),
-    Filter::not_yet("s3api"),
+    Filter::served("s3api", S3ApiSettings::TABLE).knowing(openstack::S3API),
     Filter::not_yet("s3token"),
     Filter::served("slo", SloSettings::TABLE),
     Filter::served("staticweb", StaticwebSettings::TABLE),
@@ -146,8 +146,10 @@ pub const FULL_PIPELINE: &[(&str, &str)] = &[
     ("tempurl", "tempurl"),
     ("formpost", "formpost"),
     ("ratelimit", "ratelimit"),
-    ("read_only", "read_only"),
+    ("s3api", "s3api"),
     ("tempauth", "tempauth"),
+    // Behind authentication, where requests of S3 have become Swift's.
+    ("read_only", "read_only"),
     ("staticweb", "staticweb"),
     ("copy", "copy"),
     ("container-quotas", "container_quotas"),

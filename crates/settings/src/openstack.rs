@@ -60,6 +60,16 @@ pub const PROXY_LOGGING: &[&str] = &[
     "storage_domain",
 ];
 
+/// `[filter:s3api]`.
+pub const S3API: &[&str] = &[
+    "allow_no_owner",
+    "allow_multipart_uploads",
+    "auth_pipeline_check",
+    "check_bucket_owner",
+    "cors_preflight_allow_origin",
+    "force_swift_request_proxy_log",
+];
+
 /// `[filter:cache]` and `memcache.conf`.
 pub const CACHE: &[&str] = &[
     "item_size_warning_threshold",

@@ -47,7 +47,10 @@ impl Gatekeeper {
 
     fn clean_request(&self, headers: &mut HeaderMap) {
         // OpenStack's HTTP server drops names with underscores: they would pass for others in CGI.
-        strip(headers, |name| is_private(name) || name.contains('_'));
+        // Clients of S3 sign theirs, which are no headers of Swift's.
+        strip(headers, |name| {
+            is_private(name) || (name.contains('_') && !name.starts_with("x-amz-meta-"))
+        });
         if self.settings.shunt_inbound_x_timestamp
             && let Some(value) = headers.remove(X_TIMESTAMP)
         {

@@ -12,7 +12,8 @@ use http::header::HeaderValue;
 use http::{Method, StatusCode};
 use identity::account_acl::{HEADER as ACCOUNT_ACL, STORED_HEADER as STORED_ACCOUNT_ACL};
 use identity::{
-    AccountAcl, AccountAclSource, AuthReply, AuthRequest, Authenticator, Decision, Identity, www_authenticate,
+    AccountAcl, AccountAclSource, AuthReply, AuthRequest, Authenticator, Decision, Identity, SignatureRefusal,
+    SignedRequest, www_authenticate,
 };
 use request_pipeline::{Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply, set_header};
 use std::sync::Arc;
@@ -86,6 +87,23 @@ impl Auth {
         Ok(())
     }
 
+    /// Learns who has signed the request, and aims it at the account of the access key, which it names in its place.
+    fn identify_signed(&self, request: &mut ClientRequest, signed: &SignedRequest) -> Result<(), SignatureRefusal> {
+        let signer = self.authenticator.identify_signed(signed)?;
+        if let Some(entity) = request
+            .entity
+            .as_deref()
+            .filter(|entity| entity.account == signed.access_key)
+        {
+            let mut owned = entity.clone();
+            owned.account = signer.account;
+            request.aim_at(owned);
+        }
+        request.extensions.insert(signer.key);
+        self.equip(request, Some(signer.identity));
+        Ok(())
+    }
+
     fn equip(&self, request: &mut ClientRequest, identity: Option<Arc<Identity>>) {
         if let Some(identity) = &identity {
             request.notes.set_user(identity.user());
@@ -115,7 +133,14 @@ impl Feature for Auth {
         if request.authorize_override && self.allow_overrides {
             return next.run(request).await;
         }
-        if let Err(answer) = self.meet(&mut request).await {
+        if let Some(signed) = request.extensions.remove::<SignedRequest>() {
+            if let Err(refusal) = self.identify_signed(&mut request, &signed) {
+                self.statsd.increment("unauthorized");
+                let mut response = reply::status_for(&request.method, 403);
+                response.extensions_mut().insert(refusal);
+                return response;
+            }
+        } else if let Err(answer) = self.meet(&mut request).await {
             return *answer;
         }
         if let Err(refusal) = tidy_container_acls(&mut request) {

@@ -27,6 +27,7 @@ mod list_endpoints;
 mod ratelimit;
 mod read_only;
 mod recon;
+mod s3api;
 mod staticweb;
 
 use crate::declare::options;
@@ -41,6 +42,7 @@ pub use list_endpoints::ListEndpointsSettings;
 pub use ratelimit::{RatelimitOptions, RatelimitSettings, SizeLimit};
 pub use read_only::ReadOnlySettings;
 pub use recon::ReconSettings;
+pub use s3api::S3ApiSettings;
 pub use staticweb::StaticwebSettings;
 
 options! {

@@ -1,0 +1,325 @@
+//! Checksums of a body: those of S3 (`x-amz-checksum-…`, in headers or behind the body), the SHA-256 that was signed.
+//!
+//! Source: AWS, "Checking object integrity in Amazon S3".
+
+use crate::error::{BAD_DIGEST, CONTENT_SHA256_MISMATCH, INVALID_DIGEST, INVALID_REQUEST, S3Error};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use crc_fast::CrcAlgorithm;
+use http::HeaderMap;
+use parking_lot::Mutex;
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// How a checksum is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algorithm {
+    /// CRC-32 of ISO HDLC.
+    Crc32,
+    /// CRC-32 of Castagnoli.
+    Crc32c,
+    /// CRC-64 of NVM Express.
+    Crc64Nvme,
+    /// SHA-1.
+    Sha1,
+    /// SHA-256.
+    Sha256,
+}
+
+impl Algorithm {
+    /// All, by the name behind `x-amz-checksum-`.
+    pub const ALL: [(&'static str, Algorithm); 5] = [
+        ("crc32", Algorithm::Crc32),
+        ("crc32c", Algorithm::Crc32c),
+        ("crc64nvme", Algorithm::Crc64Nvme),
+        ("sha1", Algorithm::Sha1),
+        ("sha256", Algorithm::Sha256),
+    ];
+
+    /// Of a header's name.
+    pub fn of_header(name: &str) -> Option<Self> {
+        let lower = name.to_ascii_lowercase();
+        let name = lower.strip_prefix("x-amz-checksum-")?;
+        let mut all = Self::ALL.into_iter();
+        all.find(|(known, _)| *known == name).map(|(_, algorithm)| algorithm)
+    }
+
+    /// The bytes of such a checksum.
+    pub fn size(self) -> usize {
+        match self {
+            Self::Crc32 | Self::Crc32c => 4,
+            Self::Crc64Nvme => 8,
+            Self::Sha1 => 20,
+            Self::Sha256 => 32,
+        }
+    }
+
+    /// The header, and how S3's words call the algorithm.
+    pub fn header(self) -> &'static str {
+        match self {
+            Self::Crc32 => "x-amz-checksum-crc32",
+            Self::Crc32c => "x-amz-checksum-crc32c",
+            Self::Crc64Nvme => "x-amz-checksum-crc64nvme",
+            Self::Sha1 => "x-amz-checksum-sha1",
+            Self::Sha256 => "x-amz-checksum-sha256",
+        }
+    }
+
+    fn start(self) -> Running {
+        match self {
+            Self::Crc32 => Running::Crc32(crc_fast::Digest::new(CrcAlgorithm::Crc32IsoHdlc)),
+            Self::Crc32c => Running::Crc32(crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi)),
+            Self::Crc64Nvme => Running::Crc64(crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme)),
+            Self::Sha1 => Running::Sha1(Sha1::new()),
+            Self::Sha256 => Running::Sha256(Sha256::new()),
+        }
+    }
+}
+
+enum Running {
+    Crc32(crc_fast::Digest),
+    Crc64(crc_fast::Digest),
+    Sha1(Sha1),
+    Sha256(Sha256),
+}
+
+impl Running {
+    fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Crc32(digest) | Self::Crc64(digest) => digest.update(bytes),
+            Self::Sha1(digest) => digest.update(bytes),
+            Self::Sha256(digest) => digest.update(bytes),
+        }
+    }
+
+    fn finish(self) -> Vec<u8> {
+        match self {
+            // A CRC of 32 bits is the lower half of what is returned.
+            Self::Crc32(digest) => (digest.finalize() as u32).to_be_bytes().to_vec(),
+            Self::Crc64(digest) => digest.finalize().to_be_bytes().to_vec(),
+            Self::Sha1(digest) => digest.finalize().to_vec(),
+            Self::Sha256(digest) => digest.finalize().to_vec(),
+        }
+    }
+}
+
+/// What a header behind the body says, once it has been read.
+#[derive(Clone, Default)]
+pub struct Trailer(Arc<Mutex<Option<(String, String)>>>);
+
+impl Trailer {
+    /// Notes a header that came behind the body.
+    pub fn note(&self, name: &str, value: &str) {
+        *self.0.lock() = Some((name.to_ascii_lowercase(), value.to_owned()));
+    }
+}
+
+/// One checksum that the body must have.
+pub struct Checksum {
+    algorithm: Algorithm,
+    running: Running,
+    claim: Claim,
+}
+
+enum Claim {
+    /// Of `x-amz-checksum-…`: these bytes.
+    Header(Vec<u8>),
+    /// Of the signature: these digits.
+    Payload(String),
+    /// Known when the body ends.
+    Trailer,
+}
+
+impl Checksum {
+    /// The SHA-256 that was signed: hexadecimal digits.
+    pub fn payload(digest: &str) -> Self {
+        Self {
+            algorithm: Algorithm::Sha256,
+            running: Algorithm::Sha256.start(),
+            claim: Claim::Payload(digest.to_owned()),
+        }
+    }
+}
+
+/// All that a body must have.
+#[derive(Default)]
+pub struct Checksums {
+    wanted: Vec<Checksum>,
+    trailer: Trailer,
+}
+
+impl Checksums {
+    /// Those in the headers of a request. At most one is allowed.
+    pub fn of_headers(headers: &HeaderMap) -> Result<Self, S3Error> {
+        let mut found = Self::default();
+        for (name, value) in headers {
+            let Some(algorithm) = Algorithm::of_header(name.as_str()) else {
+                continue;
+            };
+            if !found.wanted.is_empty() {
+                return Err(INVALID_REQUEST
+                    .saying("Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed."));
+            }
+            let claim = Claim::Header(decode(algorithm, value.as_bytes())?);
+            found.wanted.push(Checksum {
+                algorithm,
+                running: algorithm.start(),
+                claim,
+            });
+        }
+        Ok(found)
+    }
+
+    /// One more.
+    pub fn add(&mut self, checksum: Checksum) {
+        self.wanted.push(checksum);
+    }
+
+    /// A checksum comes behind the body, in a header of this name (`x-amz-trailer`).
+    pub fn expect_trailer(&mut self, name: &str) -> Result<(), S3Error> {
+        let Some(algorithm) = Algorithm::of_header(name.trim()) else {
+            return Err(INVALID_REQUEST.saying("The value specified in the x-amz-trailer header is not supported"));
+        };
+        if !self.wanted.is_empty() {
+            return Err(INVALID_REQUEST.saying("Expecting a single x-amz-checksum- header"));
+        }
+        self.wanted.push(Checksum {
+            algorithm,
+            running: algorithm.start(),
+            claim: Claim::Trailer,
+        });
+        Ok(())
+    }
+
+    /// Where the reader of the body leaves what comes behind it.
+    pub fn trailer(&self) -> Trailer {
+        self.trailer.clone()
+    }
+
+    /// Whether nothing is to be checked.
+    pub fn is_empty(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    /// These bytes have passed.
+    pub fn update(&mut self, bytes: &[u8]) {
+        for checksum in &mut self.wanted {
+            checksum.running.update(bytes);
+        }
+    }
+
+    /// The body is over: whether it is what it should be.
+    pub fn check(&mut self) -> Result<(), S3Error> {
+        for checksum in self.wanted.drain(..) {
+            let computed = checksum.running.finish();
+            match checksum.claim {
+                Claim::Payload(claimed) => {
+                    let computed = vocabulary::hex::encode(&computed);
+                    if !computed.eq_ignore_ascii_case(&claimed) {
+                        return Err(CONTENT_SHA256_MISMATCH
+                            .about("ClientComputedContentSHA256", claimed)
+                            .with("S3ComputedContentSHA256", computed));
+                    }
+                }
+                Claim::Header(claimed) => agree(checksum.algorithm, &claimed, &computed)?,
+                Claim::Trailer => {
+                    let sent = self.trailer.0.lock().take();
+                    let (name, value) = sent.unwrap_or_default();
+                    if name != checksum.algorithm.header() {
+                        return Err(crate::error::MALFORMED_TRAILER.into());
+                    }
+                    let claimed = decode(checksum.algorithm, value.trim().as_bytes())?;
+                    agree(checksum.algorithm, &claimed, &computed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn agree(algorithm: Algorithm, claimed: &[u8], computed: &[u8]) -> Result<(), S3Error> {
+    if claimed == computed {
+        return Ok(());
+    }
+    let name = algorithm
+        .header()
+        .trim_start_matches("x-amz-checksum-")
+        .to_ascii_uppercase();
+    Err(BAD_DIGEST.saying(format!(
+        "The {name} you specified did not match the calculated checksum."
+    )))
+}
+
+fn decode(algorithm: Algorithm, text: &[u8]) -> Result<Vec<u8>, S3Error> {
+    let bytes = STANDARD
+        .decode(text)
+        .ok()
+        .filter(|bytes| bytes.len() == algorithm.size());
+    bytes.ok_or_else(|| INVALID_REQUEST.saying(format!("Value for {} header is invalid.", algorithm.header())))
+}
+
+/// The SHA-256 of these bytes, in digits.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    vocabulary::hex::encode(Sha256::digest(bytes))
+}
+
+/// `Content-MD5`: the 16 bytes.
+pub fn md5_of_header(text: &str) -> Result<[u8; 16], S3Error> {
+    let bytes = STANDARD
+        .decode(text.trim())
+        .ok()
+        .and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| INVALID_DIGEST.about("Content-MD5", text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The check values of "123456789" (catalogue of parametrised CRC algorithms).
+    #[test]
+    fn check_values() {
+        for (algorithm, expected) in [
+            (Algorithm::Crc32, "cbf43926"),
+            (Algorithm::Crc32c, "e3069283"),
+            (Algorithm::Crc64Nvme, "ae8b14860a799888"),
+            (Algorithm::Sha1, "f7c3bc1d808e04732adf679965ccc34ca7ae3441"),
+        ] {
+            let mut running = algorithm.start();
+            running.update(b"12345");
+            running.update(b"6789");
+            let found = running.finish();
+            assert_eq!(
+                (vocabulary::hex::encode(&found).as_str(), found.len()),
+                (expected, algorithm.size())
+            );
+        }
+    }
+
+    #[test]
+    fn one_checksum_of_the_right_size() {
+        let headers = |pairs: &[(&'static str, &'static str)]| {
+            let pairs = pairs.iter().map(|(name, value)| {
+                (
+                    http::HeaderName::from_static(name),
+                    http::HeaderValue::from_static(value),
+                )
+            });
+            Checksums::of_headers(&pairs.collect()).map(|found| found.wanted.len())
+        };
+        assert_eq!(
+            headers(&[("x-amz-checksum-crc32", "y/Q5Jg=="), ("x-amz-checksum-type", "x")]),
+            Ok(1)
+        );
+        assert!(headers(&[("x-amz-checksum-crc32", "y/Q5")]).is_err());
+        assert!(
+            headers(&[
+                ("x-amz-checksum-crc32", "y/Q5Jg=="),
+                ("x-amz-checksum-crc32c", "y/Q5Jg==")
+            ])
+            .is_err()
+        );
+        assert!(md5_of_header("YmFk").is_err());
+    }
+}

@@ -1,0 +1,162 @@
+//! What S3 answers when it refuses: a code, a status, words, and an XML document with them.
+//!
+//! Always holds: the document is well-formed whatever a client sent; an answer to HEAD has no body (the server side of
+//! HTTP sees to it).
+//! Source: AWS, "Error responses" of the S3 API; statuses and words as OpenStack Swift's s3api sends them.
+
+use crate::xml::XmlWriter;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use request_pipeline::{Response, reply};
+
+/// A code of S3, its status and its usual words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorCode {
+    /// `NoSuchKey`.
+    pub name: &'static str,
+    /// 404.
+    pub status: u16,
+    /// What the code says by itself.
+    pub message: &'static str,
+}
+
+macro_rules! codes {
+    ($($constant:ident = $name:literal, $status:literal, $message:literal;)+) => {
+        $(
+            #[doc = $message]
+            pub const $constant: ErrorCode = ErrorCode { name: $name, status: $status, message: $message };
+        )+
+    };
+}
+
+codes! {
+    ACCESS_DENIED = "AccessDenied", 403, "Access Denied.";
+    AUTHORIZATION_HEADER_MALFORMED = "AuthorizationHeaderMalformed", 400, "The authorization header is malformed; the authorization header requires three components: Credential, SignedHeaders, and Signature.";
+    AUTHORIZATION_QUERY_PARAMETERS = "AuthorizationQueryParametersError", 400, "Error parsing the X-Amz-Credential parameter; the Credential is mal-formed; expecting \"<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request\".";
+    BAD_DIGEST = "BadDigest", 400, "The Content-MD5 you specified did not match what we received.";
+    BUCKET_ALREADY_EXISTS = "BucketAlreadyExists", 409, "The requested bucket name is not available. The bucket namespace is shared by all users of the system. Please select a different name and try again.";
+    BUCKET_ALREADY_OWNED = "BucketAlreadyOwnedByYou", 409, "Your previous request to create the named bucket succeeded and you already own it.";
+    BUCKET_NOT_EMPTY = "BucketNotEmpty", 409, "The bucket you tried to delete is not empty.";
+    CONTENT_SHA256_MISMATCH = "XAmzContentSHA256Mismatch", 400, "The provided 'x-amz-content-sha256' header does not match what was computed.";
+    ENTITY_TOO_LARGE = "EntityTooLarge", 400, "Your proposed upload exceeds the maximum allowed object size.";
+    ENTITY_TOO_SMALL = "EntityTooSmall", 400, "Your proposed upload is smaller than the minimum allowed object size.";
+    INCOMPLETE_BODY = "IncompleteBody", 400, "You did not provide the number of bytes specified by the Content-Length HTTP header.";
+    INTERNAL_ERROR = "InternalError", 500, "We encountered an internal error. Please try again.";
+    INVALID_ARGUMENT = "InvalidArgument", 400, "Invalid Argument.";
+    INVALID_BUCKET_NAME = "InvalidBucketName", 400, "The specified bucket is not valid.";
+    INVALID_CHUNK_SIZE = "InvalidChunkSizeError", 403, "Only the last chunk is allowed to have a size less than 8192 bytes";
+    INVALID_DIGEST = "InvalidDigest", 400, "The Content-MD5 you specified was invalid.";
+    INVALID_LOCATION = "InvalidLocationConstraint", 400, "The specified location constraint is not valid.";
+    INVALID_PART = "InvalidPart", 400, "One or more of the specified parts could not be found. The part might not have been uploaded, or the specified entity tag might not have matched the part's entity tag.";
+    INVALID_PART_ORDER = "InvalidPartOrder", 400, "The list of parts was not in ascending order. Parts list must be specified in order by part number.";
+    INVALID_RANGE = "InvalidRange", 416, "The requested range cannot be satisfied.";
+    INVALID_REQUEST = "InvalidRequest", 400, "Invalid Request.";
+    INVALID_STORAGE_CLASS = "InvalidStorageClass", 400, "The storage class you specified is not valid.";
+    INVALID_URI = "InvalidURI", 400, "Could not parse the specified URI";
+    KEY_TOO_LONG = "KeyTooLongError", 400, "Your key is too long.";
+    MALFORMED_TRAILER = "MalformedTrailerError", 400, "The request contained trailing data that was not well-formed or did not conform to our published schema.";
+    MALFORMED_XML = "MalformedXML", 400, "The XML you provided was not well-formed or did not validate against our published schema";
+    METADATA_TOO_LARGE = "MetadataTooLarge", 400, "Your metadata headers exceed the maximum allowed metadata size.";
+    METHOD_NOT_ALLOWED = "MethodNotAllowed", 405, "The specified method is not allowed against this resource.";
+    MISSING_CONTENT_LENGTH = "MissingContentLength", 411, "You must provide the Content-Length HTTP header.";
+    NO_SUCH_BUCKET = "NoSuchBucket", 404, "The specified bucket does not exist.";
+    NO_SUCH_KEY = "NoSuchKey", 404, "The specified key does not exist.";
+    NO_SUCH_UPLOAD = "NoSuchUpload", 404, "The specified multipart upload does not exist. The upload ID might be invalid, or the multipart upload might have been aborted or completed.";
+    NOT_IMPLEMENTED = "NotImplemented", 501, "A header you provided implies functionality that is not implemented.";
+    NOT_MODIFIED = "NotModified", 304, "Not Modified";
+    OPERATION_ABORTED = "OperationAborted", 409, "A conflicting conditional operation is currently in progress against this resource. Try again.";
+    PRECONDITION_FAILED = "PreconditionFailed", 412, "At least one of the preconditions you specified did not hold.";
+    REQUEST_TIMEOUT = "RequestTimeout", 400, "Your socket connection to the server was not read from or written to within the timeout period.";
+    REQUEST_TIME_TOO_SKEWED = "RequestTimeTooSkewed", 403, "The difference between the request time and the current time is too large.";
+    SERVICE_UNAVAILABLE = "ServiceUnavailable", 503, "Please reduce your request rate.";
+    SIGNATURE_DOES_NOT_MATCH = "SignatureDoesNotMatch", 403, "The request signature we calculated does not match the signature you provided. Check your key and signing method.";
+    SLOW_DOWN = "SlowDown", 503, "Please reduce your request rate.";
+}
+
+/// A refusal: a code, perhaps with words and fields of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct S3Error {
+    /// Which.
+    pub code: ErrorCode,
+    /// Words in place of the code's.
+    pub message: Option<String>,
+    /// Further elements of the document, in order.
+    pub fields: Vec<(&'static str, String)>,
+}
+
+impl From<ErrorCode> for S3Error {
+    fn from(code: ErrorCode) -> Self {
+        Self {
+            code,
+            message: None,
+            fields: Vec::new(),
+        }
+    }
+}
+
+impl ErrorCode {
+    /// This code with these words.
+    pub fn saying(self, message: impl Into<String>) -> S3Error {
+        S3Error {
+            message: Some(message.into()),
+            ..self.into()
+        }
+    }
+
+    /// This code about something of the request.
+    pub fn about(self, field: &'static str, value: impl Into<String>) -> S3Error {
+        S3Error::from(self).with(field, value)
+    }
+}
+
+impl S3Error {
+    /// With one more element in the document.
+    pub fn with(mut self, field: &'static str, value: impl Into<String>) -> Self {
+        self.fields.push((field, value.into()));
+        self
+    }
+
+    /// With the usual words of its code or its own.
+    pub fn words(&self) -> &str {
+        self.message.as_deref().unwrap_or(self.code.message)
+    }
+
+    /// The answer; `request_id` is the transaction's.
+    pub fn answer(&self, request_id: &str) -> Response {
+        if self.code.status == NOT_MODIFIED.status {
+            return reply::html(304, String::new());
+        }
+        let mut xml = XmlWriter::plain("Error");
+        xml.text("Code", self.code.name);
+        xml.text("Message", self.words());
+        for (field, value) in &self.fields {
+            xml.text(field, value);
+        }
+        xml.text("RequestId", request_id);
+        let mut response = reply::with_body(
+            self.code.status,
+            HeaderValue::from_static("application/xml"),
+            xml.finish(),
+        );
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_stay_well_formed() {
+        let response = NO_SUCH_KEY.about("Key", "a<b>&\u{1}").answer("tx1");
+        assert_eq!(response.status(), 404);
+        let body = response.body().as_whole().unwrap();
+        assert_eq!(
+            std::str::from_utf8(&body).unwrap(),
+            "<?xml version='1.0' encoding='UTF-8'?>\n<Error><Code>NoSuchKey</Code><Message>The specified key does not \
+             exist.</Message><Key>a&lt;b&gt;&amp;\u{FFFD}</Key><RequestId>tx1</RequestId></Error>"
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! In front of authentication: a request of S3 is recognised, its signature read, its answer given S3's form.
+//!
+//! Comes in: a client's request. Goes out: the same, aimed at `/v1/ACCESS_KEY/bucket/key`, with a
+//! [`SignedRequest`] for the authenticator, which puts the key's account in the access key's place, and an [`S3Call`]
+//! for [`crate::operations`] behind it.
+//! Always holds: a request that is not S3's passes as it came; nothing of a request of S3 that is refused here reaches
+//! a server; an answer has the transaction's id as `x-amz-request-id`.
+
+use crate::call::{S3Call, bucket_of_host};
+use crate::error::{
+    ACCESS_DENIED, INTERNAL_ERROR, NOT_IMPLEMENTED, S3Error, SERVICE_UNAVAILABLE, SIGNATURE_DOES_NOT_MATCH, SLOW_DOWN,
+};
+use crate::payload::SignedBody;
+use crate::signature;
+use http::header::HeaderValue;
+use identity::SignatureRefusal;
+use request_pipeline::{ClientRequest, Feature, Next, Request, Response, set_header};
+use serde_json::{Value, json};
+use settings::S3ApiSettings;
+use std::sync::Arc;
+use vocabulary::EntityPath;
+use world::Clock;
+
+/// The account in the path of a request without a signature: no authenticator has it.
+const ANONYMOUS: &str = "anonymous";
+
+/// An answer in S3's own form: [`crate::operations`] gave it.
+#[derive(Clone, Copy)]
+pub(crate) struct InS3sForm;
+
+/// Swift's `s3api`, the half in front of authentication.
+pub struct S3Front {
+    settings: Arc<S3ApiSettings>,
+    clock: Arc<dyn Clock>,
+}
+
+impl S3Front {
+    /// As configured.
+    pub fn new(settings: Arc<S3ApiSettings>, clock: Arc<dyn Clock>) -> Self {
+        Self { settings, clock }
+    }
+
+    /// Reads the call and its signature, and aims the request at what it is about.
+    fn prepare(&self, request: &mut ClientRequest) -> Result<(), S3Error> {
+        let call = S3Call::read(request, &self.settings.storage_domain)?;
+        if let Some(name) = call.unknown_of_write(&request.method) {
+            return Err(NOT_IMPLEMENTED
+                .saying("A parameter of the request asks for what is not implemented.")
+                .with("ArgumentName", name));
+        }
+        let bucket = bucket_of_host(request, &self.settings.storage_domain);
+        let now = self.clock.now().seconds();
+        let signature = signature::read(request, bucket.as_deref(), &self.settings, now)?;
+        request.headers.remove("authorization");
+        let account = match signature {
+            None => ANONYMOUS.to_owned(),
+            Some(signature) => {
+                let scope = signature.signed.scope.as_ref().map(|scope| scope.text());
+                request.extensions.insert(SignedBody {
+                    payload: signature.payload,
+                    time: signature.time,
+                    scope: scope.unwrap_or_default(),
+                    seed: signature.signed.signature.clone(),
+                });
+                let account = signature.signed.access_key.clone();
+                request.extensions.insert(signature.signed);
+                account
+            }
+        };
+        request.query.clear();
+        request.api_version = "v1".into();
+        request.aim_at(EntityPath {
+            account,
+            container: call.bucket.clone(),
+            object: call.key.clone(),
+        });
+        request.extensions.insert(Arc::new(call));
+        Ok(())
+    }
+}
+
+#[async_trait::async_trait]
+impl Feature for S3Front {
+    fn name(&self) -> &'static str {
+        "s3api"
+    }
+
+    fn info(&self) -> Vec<(&'static str, Value)> {
+        let info = json!({
+            "max_bucket_listing": self.settings.max_bucket_listing,
+            "max_multi_delete_objects": self.settings.max_multi_delete_objects,
+            "s3_acl": false,
+            "allow_multipart_uploads": true,
+            "max_parts_listing": self.settings.max_parts_listing,
+            "max_upload_part_num": self.settings.max_upload_part_num,
+            "min_segment_size": self.settings.min_segment_size,
+        });
+        vec![("s3api", info)]
+    }
+
+    fn wants(&self, request: &ClientRequest) -> bool {
+        signature::is_signed(request) || bucket_of_host(request, &self.settings.storage_domain).is_some()
+    }
+
+    async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
+        let trans_id = request.trans_id.clone();
+        let response = match self.prepare(&mut request) {
+            Ok(()) => next.run(request).await,
+            Err(error) => error.answer(&trans_id),
+        };
+        let mut response = self.in_s3s_form(response, &trans_id);
+        for name in ["x-amz-id-2", "x-amz-request-id"] {
+            set_header(response.headers_mut(), name, &trans_id);
+        }
+        response
+    }
+}
+
+impl S3Front {
+    /// What features in between have answered becomes a document of S3.
+    fn in_s3s_form(&self, response: Response, trans_id: &str) -> Response {
+        if response.extensions().get::<InS3sForm>().is_some()
+            || response.headers().get("content-type") == Some(&HeaderValue::from_static("application/xml"))
+        {
+            return response;
+        }
+        let error: S3Error = match response.status().as_u16() {
+            200..=399 => return response,
+            _ if response.extensions().get::<SignatureRefusal>().is_some() => SIGNATURE_DOES_NOT_MATCH.into(),
+            401 | 403 => ACCESS_DENIED.into(),
+            429 | 498 => self.slow_down(),
+            503 => SERVICE_UNAVAILABLE.into(),
+            _ => INTERNAL_ERROR.into(),
+        };
+        error.answer(trans_id)
+    }
+
+    fn slow_down(&self) -> S3Error {
+        let mut error = S3Error::from(SLOW_DOWN);
+        if self.settings.ratelimit_as_client_error {
+            error.code.status = 429;
+        }
+        error
+    }
+}
+
+/// The call that [`S3Front`] left with a request.
+pub(crate) fn call_of(request: &Request) -> Option<Arc<S3Call>> {
+    request.extensions.get::<Arc<S3Call>>().cloned()
+}

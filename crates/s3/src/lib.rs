@@ -1,0 +1,32 @@
+//! The S3 dialect in front of Swift's verbs: the same buckets and objects for clients of either.
+//!
+//! Two halves of Swift's filter `s3api`: [`S3Front`] stands in front of authentication, reads a request and its
+//! signature; [`S3Operations`] stands right behind authentication and makes requests of Swift's verbs of it. Where
+//! things live follows OpenStack's s3api: a bucket is a container, a key the name of an object in it.
+//! Always holds: nothing happens before a request has been read whole and found to ask for what is served; no body
+//! becomes an object that is not what its client signed; access is decided by the account's own authorisation.
+//! Deliberately absent: secrets (the authenticator verifies signatures), rings, nodes, disks.
+//!
+//! | question | file |
+//! |---|---|
+//! | is a request S3's, and what does it ask for | `front.rs`, `call.rs` |
+//! | who has signed it | `signature/` |
+//! | is a body what was signed, and its checksums right | `payload.rs`, `checksum.rs`, `chunked.rs` |
+//! | what becomes of it | `operations/` |
+//! | codes, statuses and documents of refusals | `error.rs` |
+//! | XML read and written | `xml.rs` |
+//!
+//! Tests: beside the code; real clients in `tests/clients`.
+
+mod call;
+mod checksum;
+mod chunked;
+mod error;
+mod front;
+mod operations;
+mod payload;
+mod signature;
+mod xml;
+
+pub use front::S3Front;
+pub use operations::S3Operations;

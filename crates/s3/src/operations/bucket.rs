@@ -1,0 +1,141 @@
+//! Buckets: made, looked at, deleted; where they are, whether they keep versions.
+
+use super::{Done, Operation, document, is_bucket_name};
+use crate::error::{
+    BUCKET_ALREADY_EXISTS, BUCKET_ALREADY_OWNED, BUCKET_NOT_EMPTY, INVALID_BUCKET_NAME, INVALID_LOCATION,
+    MALFORMED_XML, NO_SUCH_BUCKET, S3Error,
+};
+use crate::payload::collect;
+use crate::xml::{Element, XmlWriter};
+use http::Method;
+use peer::Body;
+use request_pipeline::{Response, reply, set_header};
+
+/// Bytes of a `CreateBucketConfiguration`.
+const LARGEST_CONFIGURATION: u64 = 8 * 1024;
+
+/// CreateBucket. A canned ACL becomes Swift's.
+pub(super) async fn create(mut operation: Operation<'_>) -> Done {
+    if !is_bucket_name(
+        operation.bucket(),
+        operation.service.settings.dns_compliant_bucket_names,
+    ) {
+        return Err(INVALID_BUCKET_NAME.about("BucketName", operation.bucket()));
+    }
+    let signed = operation.signed_body();
+    if operation.request.body.length() != Some(0) {
+        let body = collect(&mut operation.request, signed.as_ref(), LARGEST_CONFIGURATION).await?;
+        check_location(&operation, &body)?;
+    }
+    let mut put = operation.further(Method::PUT, operation.container());
+    if let Some(acl) = operation.request.header("x-amz-acl") {
+        let (read, write) = canned_acl(acl)?;
+        put.set_header("x-container-read", read);
+        put.set_header("x-container-write", write);
+    }
+    let response = operation.send(put).await;
+    match response.status().as_u16() {
+        201 => {}
+        202 => return Err(BUCKET_ALREADY_OWNED.about("BucketName", operation.bucket())),
+        409 => return Err(BUCKET_ALREADY_EXISTS.about("BucketName", operation.bucket())),
+        _ => return Err(operation.bucket_refusal(&response)),
+    }
+    let mut response = empty(200);
+    set_header(response.headers_mut(), "location", &format!("/{}", operation.bucket()));
+    Ok(response)
+}
+
+fn check_location(operation: &Operation<'_>, body: &[u8]) -> Result<(), S3Error> {
+    if body.is_empty() {
+        return Ok(());
+    }
+    let document = Element::parse(body).map_err(|_| MALFORMED_XML)?;
+    if document.name != "CreateBucketConfiguration" {
+        return Err(MALFORMED_XML.into());
+    }
+    let wanted = document.text_of("LocationConstraint").unwrap_or_default();
+    let ours = &operation.service.settings.location;
+    if !wanted.is_empty() && wanted != ours {
+        return Err(INVALID_LOCATION.about("LocationConstraint", wanted));
+    }
+    Ok(())
+}
+
+/// Readers and writers, as `X-Container-Read` and `X-Container-Write` have them.
+fn canned_acl(name: &str) -> Result<(&'static str, &'static str), S3Error> {
+    match name {
+        "private" | "bucket-owner-read" | "bucket-owner-full-control" => Ok(("", "")),
+        "public-read" => Ok((".r:*,.rlistings", "")),
+        "public-read-write" => Ok((".r:*,.rlistings", ".r:*")),
+        "authenticated-read" | "log-delivery-write" => Err(crate::error::NOT_IMPLEMENTED.about("Acl", name)),
+        _ => Err(crate::error::INVALID_ARGUMENT
+            .about("ArgumentName", "x-amz-acl")
+            .with("ArgumentValue", name)),
+    }
+}
+
+/// HeadBucket.
+pub(super) async fn head(operation: Operation<'_>) -> Done {
+    let response = operation
+        .send(operation.further(Method::HEAD, operation.container()))
+        .await;
+    if !response.status().is_success() {
+        return Err(operation.bucket_refusal(&response));
+    }
+    let mut answer = empty(200);
+    set_header(
+        answer.headers_mut(),
+        "x-amz-bucket-region",
+        &operation.service.settings.location,
+    );
+    Ok(answer)
+}
+
+/// DeleteBucket.
+pub(super) async fn delete(operation: Operation<'_>) -> Done {
+    let response = operation
+        .send(operation.further(Method::DELETE, operation.container()))
+        .await;
+    match response.status().as_u16() {
+        200..=299 => Ok(empty(204)),
+        409 => Err(BUCKET_NOT_EMPTY.about("BucketName", operation.bucket())),
+        _ => Err(operation.bucket_refusal(&response)),
+    }
+}
+
+/// GetBucketLocation. The region that was the first one has no name.
+pub(super) async fn location(operation: Operation<'_>) -> Done {
+    exists(&operation).await?;
+    let location = operation.service.settings.location.as_str();
+    let location = if location == "us-east-1" { "" } else { location };
+    let mut xml = XmlWriter::document("LocationConstraint");
+    xml.content(location);
+    Ok(document(xml))
+}
+
+/// GetBucketVersioning of a bucket that never kept versions.
+pub(super) async fn versioning(operation: Operation<'_>) -> Done {
+    exists(&operation).await?;
+    Ok(document(XmlWriter::document("VersioningConfiguration")))
+}
+
+async fn exists(operation: &Operation<'_>) -> Result<(), S3Error> {
+    let response = operation
+        .send(operation.further(Method::HEAD, operation.container()))
+        .await;
+    match response.status().as_u16() {
+        200..=299 => Ok(()),
+        404 => Err(NO_SUCH_BUCKET.about("BucketName", operation.bucket())),
+        _ => Err(operation.bucket_refusal(&response)),
+    }
+}
+
+/// A status without a body.
+pub(super) fn empty(status: u16) -> Response {
+    let mut response = reply::plain(status, "").map(|_| Body::empty());
+    response.headers_mut().remove("content-type");
+    if status == 204 {
+        response.headers_mut().remove("content-length");
+    }
+    response
+}

@@ -1,0 +1,125 @@
+//! CopyObject: a copy inside the cluster, by Swift's own.
+
+use super::{Done, Operation, document, headers};
+use crate::error::{INVALID_ARGUMENT, INVALID_REQUEST, NOT_IMPLEMENTED, PRECONDITION_FAILED, S3Error};
+use crate::xml::XmlWriter;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{HeaderMap, Method};
+use vocabulary::calendar;
+use vocabulary::names::{quote, unquote};
+
+/// Conditions on the source, and what they are called when the source is read.
+const CONDITIONS: [(&str, &str); 4] = [
+    ("x-amz-copy-source-if-match", "if-match"),
+    ("x-amz-copy-source-if-none-match", "if-none-match"),
+    ("x-amz-copy-source-if-modified-since", "if-modified-since"),
+    ("x-amz-copy-source-if-unmodified-since", "if-unmodified-since"),
+];
+
+/// CopyObject.
+pub(super) async fn copy(operation: Operation<'_>) -> Done {
+    let (bucket, key) = source(&operation)?;
+    let replaces = directive(&operation, "x-amz-metadata-directive")?;
+    directive(&operation, "x-amz-tagging-directive")?;
+    if !replaces && bucket == operation.bucket() && key == operation.key() {
+        return Err(INVALID_REQUEST.saying(
+            "This copy request is illegal because it is trying to copy an object to itself without changing the \
+             object's metadata, storage class, website redirect location or encryption attributes.",
+        ));
+    }
+    look_at_source(&operation, &bucket, &key).await?;
+    let mut put = operation.further(Method::PUT, operation.container().with_object(operation.key()));
+    put.set_header("x-copy-from", &quote(&format!("/{bucket}/{key}")));
+    put.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    headers::forget_parts(&mut put.headers);
+    if replaces {
+        put.headers.extend(headers::stored(&operation.request.headers)?);
+        put.set_header("x-fresh-metadata", "true");
+        if !put.headers.contains_key(CONTENT_TYPE) {
+            put.set_header("content-type", "binary/octet-stream");
+        }
+    }
+    let response = operation.send(put).await;
+    if !response.status().is_success() {
+        return Err(operation.refusal(&response).await);
+    }
+    let etag = headers::etag_of_copy(response.headers());
+    let written = response
+        .headers()
+        .get("last-modified")
+        .and_then(|value| value.to_str().ok());
+    let written = written.and_then(calendar::parse_http);
+    let written = written.unwrap_or_else(|| operation.service.world.clock.now().seconds_ceil());
+    let mut xml = XmlWriter::document("CopyObjectResult");
+    xml.text("LastModified", &format!("{}.000Z", calendar::iso(written, 'T')));
+    xml.text(
+        "ETag",
+        etag.as_ref().and_then(|etag| etag.to_str().ok()).unwrap_or_default(),
+    );
+    Ok(document(xml))
+}
+
+/// `x-amz-copy-source`: `/bucket/key`, percent-encoded, perhaps with a version.
+pub(super) fn source(operation: &Operation<'_>) -> Result<(String, String), S3Error> {
+    let sent = operation.request.header("x-amz-copy-source").unwrap_or_default();
+    let refuse = || {
+        INVALID_ARGUMENT
+            .saying("Copy Source must mention the source bucket and key: sourcebucket/sourcekey")
+            .with("ArgumentName", "x-amz-copy-source")
+            .with("ArgumentValue", sent)
+    };
+    let (path, version) = sent.split_once('?').unwrap_or((sent, ""));
+    if version.starts_with("versionId=") {
+        return Err(NOT_IMPLEMENTED.saying("Copies of older versions are not implemented."));
+    }
+    let decoded = unquote(path).map_err(|_| refuse())?;
+    let path = decoded.strip_prefix('/').unwrap_or(&decoded);
+    let (bucket, key) = path.split_once('/').ok_or_else(refuse)?;
+    if bucket.is_empty() || key.is_empty() {
+        return Err(refuse());
+    }
+    Ok((bucket.to_owned(), key.to_owned()))
+}
+
+/// Whether the header says REPLACE rather than COPY.
+fn directive(operation: &Operation<'_>, name: &'static str) -> Result<bool, S3Error> {
+    match operation.request.header(name) {
+        None => Ok(false),
+        Some(text) if text.eq_ignore_ascii_case("COPY") => Ok(false),
+        Some(text) if text.eq_ignore_ascii_case("REPLACE") => Ok(true),
+        Some(text) => Err(INVALID_ARGUMENT
+            .saying("Unknown metadata directive.")
+            .with("ArgumentName", name)
+            .with("ArgumentValue", text)),
+    }
+}
+
+/// The source's headers, if it is there and as the client wants it.
+pub(super) async fn look_at_source(operation: &Operation<'_>, bucket: &str, key: &str) -> Result<HeaderMap, S3Error> {
+    let mut head = operation.further(
+        Method::HEAD,
+        operation.account().with_container(bucket).with_object(key),
+    );
+    for (sent, meant) in CONDITIONS {
+        if let Some(value) = operation.request.headers.get(sent) {
+            head.headers.insert(HeaderName::from_static(meant), value.clone());
+        }
+    }
+    let response = operation.send(head).await;
+    match response.status().as_u16() {
+        200..=299 => Ok(response.headers().clone()),
+        304 | 412 => Err(PRECONDITION_FAILED.into()),
+        404 => {
+            let container = operation
+                .next
+                .info()
+                .container(&operation.account().account, bucket)
+                .await;
+            Err(match container.exists() {
+                true => crate::error::NO_SUCH_KEY.about("Key", key),
+                false => crate::error::NO_SUCH_BUCKET.about("BucketName", bucket),
+            })
+        }
+        _ => Err(operation.refusal(&response).await),
+    }
+}

@@ -1,0 +1,207 @@
+//! Headers of objects: S3's in Swift's names, and back.
+//!
+//! Always holds: user metadata comes back under the name it was sent with; `_` travels as `=5F`, as Swift's servers
+//! (like OpenStack's) do not take names with underscores.
+
+use crate::error::{INVALID_STORAGE_CLASS, METADATA_TOO_LARGE, S3Error};
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH,
+    CONTENT_RANGE, CONTENT_TYPE, ETAG, EXPIRES, HeaderName, HeaderValue, LAST_MODIFIED,
+};
+use http::{HeaderMap, Method};
+
+/// What an object keeps besides its metadata, under the same name on both sides.
+const KEPT: [HeaderName; 6] = [
+    CACHE_CONTROL,
+    CONTENT_DISPOSITION,
+    CONTENT_ENCODING,
+    CONTENT_LANGUAGE,
+    CONTENT_TYPE,
+    EXPIRES,
+];
+
+/// What an answer with an object says besides, under the same name on both sides.
+const SHOWN: [HeaderName; 4] = [ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, LAST_MODIFIED];
+
+/// Bytes of names and values of user metadata (AWS, "Working with object metadata").
+const MOST_METADATA: usize = 2 * 1024;
+
+/// The entity tag of an object that S3 has made of parts.
+const S3_ETAG: &str = "x-object-sysmeta-s3api-etag";
+
+/// The headers with which an object of this request is stored.
+pub(super) fn stored(request: &HeaderMap) -> Result<HeaderMap, S3Error> {
+    let mut out = HeaderMap::new();
+    for name in KEPT {
+        if let Some(value) = request.get(&name) {
+            out.insert(name, value.clone());
+        }
+    }
+    if let Some(class) = request.get("x-amz-storage-class")
+        && class != "STANDARD"
+    {
+        return Err(INVALID_STORAGE_CLASS.into());
+    }
+    let mut size = 0;
+    for name in request.keys() {
+        let Some(name_of_user) = name.as_str().strip_prefix("x-amz-meta-") else {
+            continue;
+        };
+        let values: Vec<&[u8]> = request.get_all(name).iter().map(|value| value.as_bytes()).collect();
+        let value = values.join(&b","[..]);
+        size += name_of_user.len() + value.len();
+        let stored = format!("x-object-meta-{}", escaped(name_of_user));
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(stored), HeaderValue::from_bytes(&value)) {
+            out.insert(name, value);
+        }
+    }
+    if size > MOST_METADATA {
+        return Err(METADATA_TOO_LARGE
+            .about("MaxSizeAllowed", MOST_METADATA.to_string())
+            .with("Size", size.to_string()));
+    }
+    Ok(out)
+}
+
+/// The headers of an answer with an object, from Swift's.
+pub(super) fn shown(swift: &HeaderMap) -> HeaderMap {
+    let mut out = HeaderMap::new();
+    for name in KEPT.into_iter().chain(SHOWN) {
+        if let Some(value) = swift.get(&name) {
+            out.insert(name, value.clone());
+        }
+    }
+    for (name, value) in swift {
+        if let Some(name) = name.as_str().strip_prefix("x-object-meta-")
+            && let Ok(name) = HeaderName::try_from(format!("x-amz-meta-{}", unescaped(name)))
+        {
+            out.insert(name, value.clone());
+        }
+    }
+    if let Some(etag) = etag(swift) {
+        out.insert(ETAG, etag);
+    }
+    out
+}
+
+/// The entity tag as S3 shows it: in quotes; that of the parts for an object made of parts, and for a large object of
+/// Swift's one with a hyphen, so that no client takes it for an MD5.
+pub(super) fn etag(swift: &HeaderMap) -> Option<HeaderValue> {
+    let is_large = swift
+        .get("x-static-large-object")
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true"));
+    let own = swift.get(S3_ETAG).and_then(|value| value.to_str().ok());
+    let own = own.filter(|own| !own.is_empty());
+    let plain = swift.get(ETAG).and_then(|value| value.to_str().ok())?.trim_matches('"');
+    let text = match (own, is_large) {
+        (Some(own), _) => format!("\"{}\"", own.trim_matches('"')),
+        (None, true) => format!("\"{plain}-N\""),
+        (None, false) => format!("\"{plain}\""),
+    };
+    HeaderValue::from_str(&text).ok()
+}
+
+/// The entity tag of what a copy has made: never that of the parts of its source.
+pub(super) fn etag_of_copy(swift: &HeaderMap) -> Option<HeaderValue> {
+    let mut plain = HeaderMap::new();
+    plain.insert(ETAG, swift.get(ETAG)?.clone());
+    etag(&plain)
+}
+
+/// Takes off a copy what its source has as an object made of parts.
+pub(super) fn forget_parts(copy: &mut HeaderMap) {
+    for name in [
+        S3_ETAG,
+        "x-object-sysmeta-s3api-upload-id",
+        "x-object-sysmeta-s3api-checksum",
+    ] {
+        copy.insert(HeaderName::from_static(name), HeaderValue::from_static(""));
+    }
+}
+
+/// What a signed URL asks an answer's headers to be.
+pub(super) fn override_with(headers: &mut HeaderMap, parameter: impl Fn(&str) -> Option<String>) {
+    for name in KEPT {
+        if let Some(value) = parameter(&format!("response-{name}"))
+            && let Ok(value) = HeaderValue::from_str(&value)
+        {
+            headers.insert(name, value);
+        }
+    }
+}
+
+/// The conditions of a request, which are Swift's as well; on writes only those on the entity tag.
+pub(super) fn conditions(request: &HeaderMap, method: &Method) -> HeaderMap {
+    let names: &[&str] = match *method {
+        Method::GET | Method::HEAD => &[
+            "if-match",
+            "if-none-match",
+            "if-modified-since",
+            "if-unmodified-since",
+            "range",
+        ],
+        _ => &["if-match", "if-none-match"],
+    };
+    let found = names.iter().filter_map(|name| {
+        let value = request.get(*name)?;
+        Some((HeaderName::from_static(name), value.clone()))
+    });
+    found.collect()
+}
+
+/// `_` as Swift's servers take it: `=5f`, in the spelling that header names have in this process
+/// ([`vocabulary::header_name`]).
+const UNDERSCORE: &str = "%3d5f";
+
+fn escaped(name: &str) -> String {
+    name.replace('_', UNDERSCORE)
+}
+
+fn unescaped(name: &str) -> String {
+    name.replace(UNDERSCORE, "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_comes_back_under_its_name() {
+        let mut sent = HeaderMap::new();
+        sent.insert("x-amz-meta-foo_bar", HeaderValue::from_static("1"));
+        sent.append("x-amz-meta-twice", HeaderValue::from_static("a"));
+        sent.append("x-amz-meta-twice", HeaderValue::from_static("b"));
+        sent.insert("x-amz-acl", HeaderValue::from_static("private"));
+        sent.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        let stored = stored(&sent).unwrap();
+        let equals = vocabulary::header_name::encode_text("x-object-meta-foo=5fbar");
+        assert_eq!(stored.len(), 3);
+        assert_eq!(stored[&*equals], "1");
+        let back = shown(&stored);
+        assert_eq!(
+            (&back["x-amz-meta-foo_bar"], &back["x-amz-meta-twice"]),
+            (&sent["x-amz-meta-foo_bar"], &HeaderValue::from_static("a,b"))
+        );
+        sent.insert("x-amz-meta-long", HeaderValue::from_str(&"x".repeat(2048)).unwrap());
+        assert_eq!(super::stored(&sent).unwrap_err().code, METADATA_TOO_LARGE);
+    }
+
+    #[test]
+    fn tags_say_whether_they_are_digests() {
+        let of = |pairs: &[(&'static str, &'static str)]| {
+            let pairs = pairs
+                .iter()
+                .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+            etag(&pairs.collect()).unwrap()
+        };
+        assert_eq!(of(&[("etag", "abc")]), "\"abc\"");
+        assert_eq!(
+            of(&[("etag", "\"abc\""), ("x-static-large-object", "True")]),
+            "\"abc-N\""
+        );
+        assert_eq!(
+            of(&[("etag", "abc"), ("x-object-sysmeta-s3api-etag", "def-2")]),
+            "\"def-2\""
+        );
+    }
+}

@@ -1,0 +1,336 @@
+//! Behind authentication: what S3 asks for becomes requests of Swift's verbs, their answers those of S3.
+//!
+//! Always holds: an operation or a sub-resource that is not served is refused with `NotImplemented` before anything
+//! happens; every request of Swift's verbs is authorised as the client's own.
+//!
+//! | operations | file |
+//! |---|---|
+//! | ListBuckets | `service.rs` |
+//! | CreateBucket, HeadBucket, DeleteBucket, GetBucketLocation, GetBucketVersioning | `bucket.rs` |
+//! | ListObjects, ListObjectsV2 | `listing.rs` |
+//! | GetObject, HeadObject, PutObject, DeleteObject | `object.rs`, headers in `headers.rs` |
+//! | CopyObject | `copy.rs` |
+//! | DeleteObjects | `multi_delete.rs` |
+//! | multipart uploads | `multipart/` |
+
+mod bucket;
+mod copy;
+mod headers;
+mod listing;
+mod multi_delete;
+mod multipart;
+mod object;
+mod service;
+
+use crate::call::S3Call;
+use crate::error::{
+    ACCESS_DENIED, BAD_DIGEST, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_RANGE, KEY_TOO_LONG,
+    METHOD_NOT_ALLOWED, MISSING_CONTENT_LENGTH, NO_SUCH_BUCKET, NO_SUCH_KEY, NOT_IMPLEMENTED, NOT_MODIFIED,
+    OPERATION_ABORTED, PRECONDITION_FAILED, REQUEST_TIMEOUT, S3Error, SERVICE_UNAVAILABLE, SLOW_DOWN,
+};
+use crate::front::{InS3sForm, call_of};
+use crate::payload::SignedBody;
+use crate::xml::XmlWriter;
+use http::Method;
+use http::header::HeaderValue;
+use identity::VerifiedKey;
+use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
+use settings::S3ApiSettings;
+use std::sync::Arc;
+use vocabulary::{EntityPath, Limits};
+use world::World;
+
+/// In the access log, of requests that an operation sends besides the client's own.
+const SOURCE: &str = "S3";
+
+/// Swift's `s3api`, the half behind authentication.
+pub struct S3Operations {
+    settings: Arc<S3ApiSettings>,
+    limits: Limits,
+    world: World,
+}
+
+/// One operation under way: what was asked, and where to send what it takes.
+struct Operation<'a> {
+    service: &'a S3Operations,
+    request: ClientRequest,
+    call: Arc<S3Call>,
+    next: Next,
+}
+
+type Done = Result<Response, S3Error>;
+
+impl S3Operations {
+    /// As configured.
+    pub fn new(settings: Arc<S3ApiSettings>, limits: Limits, world: World) -> Self {
+        Self {
+            settings,
+            limits,
+            world,
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Feature for S3Operations {
+    fn name(&self) -> &'static str {
+        "s3api-operations"
+    }
+
+    fn wants(&self, request: &ClientRequest) -> bool {
+        request.extensions.get::<Arc<S3Call>>().is_some()
+    }
+
+    async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
+        let Some(call) = call_of(&request) else {
+            return next.run(request).await;
+        };
+        request.extensions.remove::<Arc<S3Call>>();
+        let trans_id = request.trans_id.clone();
+        let operation = Operation {
+            service: self,
+            request,
+            call,
+            next,
+        };
+        let mut response = match Box::pin(operation.run()).await {
+            Ok(response) => response,
+            Err(error) => error.answer(&trans_id),
+        };
+        response.extensions_mut().insert(InS3sForm);
+        response
+    }
+}
+
+impl Operation<'_> {
+    async fn run(mut self) -> Done {
+        let call = self.call.clone();
+        let level = (call.bucket.is_some(), call.key.is_some());
+        let subresource = call.subresource();
+        let method = self.request.method.clone();
+        if level.1
+            && call
+                .key
+                .as_ref()
+                .is_some_and(|key| key.len() > self.service.limits.max_object_name_length)
+        {
+            return Err(KEY_TOO_LONG.into());
+        }
+        match (level, &method, subresource) {
+            ((false, _), &Method::GET, None) => service::list_buckets(self).await,
+            ((true, false), &Method::GET, None) => listing::list(self).await,
+            ((true, false), &Method::GET, Some("location")) => bucket::location(self).await,
+            ((true, false), &Method::GET, Some("versioning")) => bucket::versioning(self).await,
+            ((true, false), &Method::HEAD, None) => bucket::head(self).await,
+            ((true, false), &Method::PUT, None) => bucket::create(self).await,
+            ((true, false), &Method::DELETE, None) => bucket::delete(self).await,
+            ((true, false), &Method::POST, Some("delete")) => multi_delete::delete(self).await,
+            ((true, false), &Method::GET, Some("uploads")) => multipart::list::uploads(self).await,
+            ((true, true), &Method::POST, Some("uploads")) => multipart::create(self).await,
+            ((true, true), &Method::PUT, Some("partNumber")) if call.parameter("uploadId").is_some() => {
+                match self.request.headers.contains_key("x-amz-copy-source") {
+                    true => multipart::part::copy(self).await,
+                    false => multipart::part::put(self).await,
+                }
+            }
+            ((true, true), &Method::POST, Some("uploadId")) => multipart::complete::complete(self).await,
+            ((true, true), &Method::GET, Some("uploadId")) => multipart::list::parts(self).await,
+            ((true, true), &Method::DELETE, Some("uploadId")) => multipart::abort(self).await,
+            ((true, true), &Method::GET | &Method::HEAD, None | Some("partNumber")) => object::read(self).await,
+            ((true, true), &Method::PUT, None) if self.request.headers.contains_key("x-amz-copy-source") => {
+                copy::copy(self).await
+            }
+            ((true, true), &Method::PUT, None) => object::put(self).await,
+            ((true, true), &Method::DELETE, None) => object::delete(self).await,
+            (_, _, Some(subresource)) => Err(NOT_IMPLEMENTED
+                .saying("The requested sub-resource is not implemented.")
+                .with("ResourceType", subresource)),
+            _ => {
+                let resource = match level {
+                    (false, _) => "SERVICE",
+                    (true, false) => "BUCKET",
+                    (true, true) => "OBJECT",
+                };
+                self.request.method = method.clone();
+                Err(METHOD_NOT_ALLOWED
+                    .about("Method", method.as_str())
+                    .with("ResourceType", resource))
+            }
+        }
+    }
+
+    /// The user who has signed the request; `anonymous` without a signature.
+    fn user(&self) -> String {
+        let key = self.request.extensions.get::<VerifiedKey>();
+        key.map_or_else(|| "anonymous".to_owned(), |key| key.user.clone())
+    }
+
+    fn signed_body(&self) -> Option<SignedBody> {
+        self.request.extensions.get::<SignedBody>().cloned()
+    }
+
+    /// The account whose buckets are meant.
+    fn account(&self) -> EntityPath {
+        let account = self.request.entity.as_ref().map(|entity| entity.account.clone());
+        EntityPath::account(account.unwrap_or_default())
+    }
+
+    fn bucket(&self) -> &str {
+        self.call.bucket.as_deref().unwrap_or_default()
+    }
+
+    fn key(&self) -> &str {
+        self.call.key.as_deref().unwrap_or_default()
+    }
+
+    /// The bucket's container.
+    fn container(&self) -> EntityPath {
+        self.account().with_container(self.bucket())
+    }
+
+    /// A number among the parameters, between these bounds.
+    fn number(&self, name: &'static str, least: u32, most: u32) -> Result<Option<u32>, S3Error> {
+        let Some(text) = self.call.parameter(name) else {
+            return Ok(None);
+        };
+        let number = text
+            .parse::<u32>()
+            .ok()
+            .filter(|number| (least..=most).contains(number));
+        let refuse = || {
+            let message = match name {
+                "partNumber" => format!("Part number must be an integer between {least} and {most}, inclusive"),
+                _ => format!("Argument {name} must be an integer between {least} and {most}"),
+            };
+            INVALID_ARGUMENT
+                .saying(message)
+                .with("ArgumentName", name)
+                .with("ArgumentValue", text)
+        };
+        number.map(Some).ok_or_else(refuse)
+    }
+
+    /// A request besides the client's own, authorised like it.
+    fn further(&self, method: Method, entity: EntityPath) -> ClientRequest {
+        self.request.subrequest(method, entity, SOURCE)
+    }
+
+    async fn send(&self, request: ClientRequest) -> Response {
+        self.next.clone().run(request).await
+    }
+
+    /// A 404 of an object's request: is there no object, or no bucket?
+    async fn nothing_there(&self) -> S3Error {
+        let container = self.next.info().container(&self.account().account, self.bucket()).await;
+        match container.exists() {
+            true => NO_SUCH_KEY.about("Key", self.key()),
+            false => NO_SUCH_BUCKET.about("BucketName", self.bucket()),
+        }
+    }
+
+    /// What Swift's refusal of an object's request is in S3.
+    async fn refusal(&self, response: &Response) -> S3Error {
+        match response.status().as_u16() {
+            404 => self.nothing_there().await,
+            status => refusal_of_status(status, self.service.settings.ratelimit_as_client_error),
+        }
+    }
+
+    /// What Swift's refusal of a bucket's request is in S3.
+    fn bucket_refusal(&self, response: &Response) -> S3Error {
+        match response.status().as_u16() {
+            404 => NO_SUCH_BUCKET.about("BucketName", self.bucket()),
+            status => refusal_of_status(status, self.service.settings.ratelimit_as_client_error),
+        }
+    }
+}
+
+fn refusal_of_status(status: u16, rate_limits_are_client_errors: bool) -> S3Error {
+    match status {
+        304 => NOT_MODIFIED.into(),
+        400 => INVALID_ARGUMENT.into(),
+        401 | 403 => ACCESS_DENIED.into(),
+        405 => METHOD_NOT_ALLOWED.into(),
+        408 | 499 => REQUEST_TIMEOUT.into(),
+        409 => OPERATION_ABORTED.into(),
+        411 => MISSING_CONTENT_LENGTH.into(),
+        412 => PRECONDITION_FAILED.into(),
+        413 => ENTITY_TOO_LARGE.into(),
+        416 => INVALID_RANGE.into(),
+        422 => BAD_DIGEST.into(),
+        429 | 498 => {
+            let mut error = S3Error::from(SLOW_DOWN);
+            if rate_limits_are_client_errors {
+                error.code.status = 429;
+            }
+            error
+        }
+        502..=504 => SERVICE_UNAVAILABLE.into(),
+        _ => INTERNAL_ERROR.into(),
+    }
+}
+
+/// 200 with a document.
+fn document(xml: XmlWriter) -> Response {
+    reply::with_body(200, HeaderValue::from_static("application/xml"), xml.finish())
+}
+
+/// The name of a bucket as it may be: lengths and characters of DNS, or S3's older rule.
+fn is_bucket_name(name: &str, is_dns_compliant: bool) -> bool {
+    let (least, most) = (3, if is_dns_compliant { 63 } else { 255 });
+    if name.len() < least || name.len() > most {
+        return false;
+    }
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    if !is_dns_compliant {
+        return name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
+    }
+    let bytes = name.as_bytes();
+    let ends_plain = bytes.first().copied().is_some_and(is_plain) && bytes.last().copied().is_some_and(is_plain);
+    let is_address = name.split('.').count() == 4 && name.split('.').all(|part| part.parse::<u8>().is_ok());
+    let has_odd_dots = ["..", ".-", "-."].iter().any(|odd| name.contains(odd));
+    ends_plain
+        && !is_address
+        && !has_odd_dots
+        && bytes.iter().all(|byte| is_plain(*byte) || matches!(byte, b'.' | b'-'))
+}
+
+/// `2009-10-12T17:50:30.000Z` of a listing's `2009-10-12T17:50:29.054580`: the second that `Last-Modified` says, too.
+fn listed_time(text: &str) -> String {
+    let seconds = vocabulary::Timestamp::from_iso(text).map(vocabulary::Timestamp::seconds_ceil);
+    format!("{}.000Z", vocabulary::calendar::iso(seconds.unwrap_or_default(), 'T'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_buckets() {
+        for (name, dns, older) in [
+            ("abc", true, true),
+            ("ab", false, false),
+            ("a.b-c", true, true),
+            ("a..b", false, true),
+            ("a.-b", false, true),
+            ("Abc", false, true),
+            ("192.168.1.1", false, true),
+            ("b+segments", false, false),
+            ("-ab", false, true),
+        ] {
+            assert_eq!(
+                (is_bucket_name(name, true), is_bucket_name(name, false)),
+                (dns, older),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn times_of_listings_are_those_of_heads() {
+        assert_eq!(listed_time("2009-10-12T17:50:29.054580"), "2009-10-12T17:50:30.000Z");
+        assert_eq!(listed_time("2009-10-12T17:50:29.000000"), "2009-10-12T17:50:29.000Z");
+    }
+}

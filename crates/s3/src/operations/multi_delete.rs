@@ -1,0 +1,111 @@
+//! DeleteObjects: many objects in one request.
+//!
+//! Always holds: the document is read and found right before anything is deleted; each key has its own result.
+
+use super::object::delete_key;
+use super::{Done, Operation, document};
+use crate::error::{INVALID_REQUEST, MALFORMED_XML, NOT_IMPLEMENTED, S3Error};
+use crate::payload::collect;
+use crate::xml::{Element, XmlWriter};
+use futures_util::StreamExt;
+
+/// Bytes of the document: a thousand keys of 1,024 characters, each of them escaped.
+const LARGEST_DOCUMENT: u64 = 8 << 20;
+
+/// DeleteObjects.
+pub(super) async fn delete(mut operation: Operation<'_>) -> Done {
+    let headers = &operation.request.headers;
+    let has_digest = headers.contains_key("content-md5")
+        || headers.keys().any(|name| name.as_str().starts_with("x-amz-checksum-"))
+        || headers.contains_key("x-amz-trailer");
+    if !has_digest {
+        return Err(INVALID_REQUEST.saying("Missing required header for this request: Content-MD5 OR x-amz-checksum-*"));
+    }
+    let signed = operation.signed_body();
+    let body = collect(&mut operation.request, signed.as_ref(), LARGEST_DOCUMENT).await?;
+    let (keys, is_quiet) = read(&body, operation.service.settings.max_multi_delete_objects)?;
+    let container = operation
+        .next
+        .info()
+        .container(&operation.account().account, operation.bucket())
+        .await;
+    if container.status == 404 {
+        return Err(crate::error::NO_SUCH_BUCKET.about("BucketName", operation.bucket()));
+    }
+    let operation = &operation;
+    let concurrency = operation.service.settings.multi_delete_concurrency.0;
+    let results: Vec<(String, Result<(), S3Error>)> = futures_util::stream::iter(keys)
+        .map(|key| async move {
+            let result = delete_key(operation, &key).await;
+            (key, result)
+        })
+        .buffered(concurrency)
+        .collect()
+        .await;
+    let mut xml = XmlWriter::document("DeleteResult");
+    for (key, result) in &results {
+        match result {
+            Ok(()) if is_quiet => {}
+            Ok(()) => {
+                xml.open("Deleted");
+                xml.text("Key", key);
+                xml.close();
+            }
+            Err(error) => {
+                xml.open("Error");
+                xml.text("Key", key);
+                xml.text("Code", error.code.name);
+                xml.text("Message", error.words());
+                xml.close();
+            }
+        }
+    }
+    Ok(document(xml))
+}
+
+/// The keys, and whether only failures are to be reported.
+fn read(body: &[u8], most: usize) -> Result<(Vec<String>, bool), S3Error> {
+    let document = Element::parse(body).map_err(|_| MALFORMED_XML)?;
+    if document.name != "Delete" {
+        return Err(MALFORMED_XML.into());
+    }
+    let mut keys = Vec::new();
+    for object in document.all("Object") {
+        if object.text_of("VersionId").is_some_and(|version| !version.is_empty()) {
+            return Err(NOT_IMPLEMENTED.saying("Deletes of older versions are not implemented."));
+        }
+        let key = object.child("Key").map(|key| key.text.clone()).unwrap_or_default();
+        if key.is_empty() || key.contains('\0') {
+            return Err(MALFORMED_XML.into());
+        }
+        keys.push(key);
+    }
+    if keys.is_empty() || keys.len() > most {
+        return Err(MALFORMED_XML.into());
+    }
+    let is_quiet = document
+        .text_of("Quiet")
+        .is_some_and(|text| text.eq_ignore_ascii_case("true"));
+    Ok((keys, is_quiet))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_right_or_refused() {
+        let keys = |text: &str| read(text.as_bytes(), 2);
+        let good = "<Delete xmlns='x'><Quiet>true</Quiet><Object><Key>a b</Key></Object></Delete>";
+        assert_eq!(keys(good), Ok((vec!["a b".into()], true)));
+        for bad in [
+            "<Delete/>",
+            "<Other><Object><Key>a</Key></Object></Other>",
+            "<Delete><Object/></Delete>",
+            "<Delete><Object><Key>a</Key></Object><Object><Key>a</Key></Object><Object><Key>a</Key></Object></Delete>",
+            "no XML",
+        ] {
+            assert!(keys(bad).is_err(), "{bad}");
+        }
+    }
+}

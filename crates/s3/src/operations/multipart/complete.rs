@@ -1,0 +1,268 @@
+//! CompleteMultipartUpload: the parts become one object.
+//!
+//! Always holds: the object is a static large object, so that every part is looked at before it is stored; one that is
+//! complete already answers as it did the first time.
+
+use super::super::{Done, Operation, document, headers};
+use super::{HAS_CONTENT_TYPE, OBJECTS_CONTENT_TYPE, OpenUpload, UPLOAD_OF_OBJECT};
+use crate::error::{
+    ENTITY_TOO_SMALL, INTERNAL_ERROR, INVALID_PART, INVALID_PART_ORDER, MALFORMED_XML, NO_SUCH_UPLOAD, S3Error,
+};
+use crate::payload::collect;
+use crate::xml::{Element, XmlWriter};
+use http::Method;
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use md5::{Digest, Md5};
+use peer::Body;
+use request_pipeline::{ClientRequest, Response};
+use std::collections::HashMap;
+
+/// Bytes of the document: ten thousand parts of some 150 bytes, and checksums.
+const LARGEST_DOCUMENT: u64 = 8 << 20;
+/// Bytes of the report about parts that are not as they should be.
+const LARGEST_REPORT: u64 = 8 << 20;
+
+const S3_ETAG: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-etag");
+const CONTAINER_TAG: HeaderName = HeaderName::from_static("x-object-sysmeta-container-update-override-etag");
+
+/// A part that the client names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Named {
+    number: u32,
+    etag: String,
+}
+
+/// CompleteMultipartUpload.
+pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
+    let id = operation.call.parameter("uploadId").unwrap_or_default().to_owned();
+    let signed = operation.signed_body();
+    let body = collect(&mut operation.request, signed.as_ref(), LARGEST_DOCUMENT).await?;
+    let named = read(&body).map_err(|error| error.with("UploadId", id.clone()))?;
+    let etag = etag_of_parts(&named).map_err(|error| error.with("UploadId", id.clone()))?;
+    let open = match operation.open_upload().await {
+        Ok(open) => open,
+        Err(error) if error.code == NO_SUCH_UPLOAD => {
+            return match operation.is_complete_already(&id).await {
+                true => Ok(result(&operation, &etag)),
+                false => Err(error),
+            };
+        }
+        Err(error) => return Err(error),
+    };
+    operation.check_sizes(&open, &named).await?;
+    let response = operation.send(manifest(&operation, &open, &named, &etag)).await;
+    if !response.status().is_success() {
+        return Err(refusal(&operation, response, &open, &named).await);
+    }
+    // The object is there: a marker that stays makes the upload look open, and aborting it would take the parts away.
+    let marker = operation.marker(operation.key(), &open.id);
+    let gone = operation.send(operation.further(Method::DELETE, marker)).await;
+    if !matches!(gone.status().as_u16(), 200..=299 | 404) {
+        return Err(INTERNAL_ERROR.saying("The object is complete, its upload could not be closed: complete it again."));
+    }
+    Ok(result(&operation, &etag))
+}
+
+impl Operation<'_> {
+    /// Whether the object was made by this upload.
+    async fn is_complete_already(&self, upload: &str) -> bool {
+        let head = self.further(Method::HEAD, self.container().with_object(self.key()));
+        let response = self.send(head).await;
+        let made_by = response.headers().get(UPLOAD_OF_OBJECT);
+        response.status().is_success() && made_by.is_some_and(|made_by| made_by == upload)
+    }
+
+    /// Every part but the last must be so large. A part that listings do not show yet is not checked.
+    async fn check_sizes(&self, open: &OpenUpload, named: &[Named]) -> Result<(), S3Error> {
+        let least = self.service.settings.min_segment_size;
+        let sizes: HashMap<u32, u64> = self
+            .parts(&open.id)
+            .await?
+            .into_iter()
+            .map(|(number, row)| (number, row.bytes))
+            .collect();
+        let Some((_, all_but_last)) = named.split_last() else {
+            return Ok(());
+        };
+        for part in all_but_last {
+            if let Some(size) = sizes.get(&part.number).filter(|size| **size < least) {
+                return Err(ENTITY_TOO_SMALL
+                    .about("UploadId", open.id.clone())
+                    .with("ETag", part.etag.clone())
+                    .with("MinSizeAllowed", least.to_string())
+                    .with("PartNumber", part.number.to_string())
+                    .with("ProposedSize", size.to_string()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The parts, in ascending order.
+fn read(body: &[u8]) -> Result<Vec<Named>, S3Error> {
+    let document = Element::parse(body).map_err(|_| MALFORMED_XML)?;
+    if document.name != "CompleteMultipartUpload" {
+        return Err(MALFORMED_XML.into());
+    }
+    let mut named: Vec<Named> = Vec::new();
+    for part in document.all("Part") {
+        let number = part.text_of("PartNumber").and_then(|number| number.parse::<u32>().ok());
+        let etag = part
+            .text_of("ETag")
+            .map(|etag| etag.trim_matches('"').to_ascii_lowercase());
+        let (Some(number), Some(etag)) = (number, etag) else {
+            return Err(MALFORMED_XML.into());
+        };
+        if named.last().is_some_and(|last| last.number >= number) {
+            return Err(INVALID_PART_ORDER.into());
+        }
+        named.push(Named { number, etag });
+    }
+    match named.is_empty() {
+        true => Err(MALFORMED_XML.into()),
+        false => Ok(named),
+    }
+}
+
+/// The MD5 of the parts' MD5s, and how many they are.
+fn etag_of_parts(named: &[Named]) -> Result<String, S3Error> {
+    let mut md5 = Md5::new();
+    for part in named {
+        let digest = vocabulary::hex::decode_digits(&part.etag).ok_or_else(|| {
+            INVALID_PART
+                .about("PartNumber", part.number.to_string())
+                .with("ETag", part.etag.clone())
+        })?;
+        md5.update(digest);
+    }
+    Ok(format!("{}-{}", vocabulary::hex::encode(md5.finalize()), named.len()))
+}
+
+/// The PUT of the object, with what was said of it when the upload was begun.
+fn manifest(operation: &Operation<'_>, open: &OpenUpload, named: &[Named], etag: &str) -> ClientRequest {
+    let segments = operation.segments();
+    let container = segments.container.as_deref().unwrap_or_default();
+    let list: Vec<serde_json::Value> = named
+        .iter()
+        .map(|part| {
+            serde_json::json!({
+                "path": format!("/{container}/{}/{}/{}", operation.key(), open.id, part.number),
+                "etag": part.etag,
+            })
+        })
+        .collect();
+    let list = serde_json::Value::Array(list).to_string();
+    let mut put = operation.further(Method::PUT, operation.container().with_object(operation.key()));
+    put.query = "multipart-manifest=put".into();
+    put.headers.extend(kept(&open.headers));
+    put.headers.insert(CONTENT_LENGTH, HeaderValue::from(list.len()));
+    put.headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    put.headers
+        .extend(headers::conditions(&operation.request.headers, &Method::PUT));
+    for (name, text) in [
+        (S3_ETAG, etag.to_owned()),
+        (UPLOAD_OF_OBJECT, open.id.clone()),
+        (CONTAINER_TAG, format!("; s3_etag={etag}")),
+    ] {
+        if let Ok(value) = HeaderValue::from_str(&text) {
+            put.headers.insert(name, value);
+        }
+    }
+    put.body = Body::whole(list);
+    put
+}
+
+/// What the marker keeps for the object.
+fn kept(marker: &HeaderMap) -> HeaderMap {
+    let is_kept = |name: &HeaderName| {
+        name.as_str().starts_with("x-object-meta-")
+            || [
+                "cache-control",
+                "content-disposition",
+                "content-encoding",
+                "content-language",
+                "expires",
+            ]
+            .contains(&name.as_str())
+    };
+    let found = marker.iter().filter(|(name, _)| is_kept(name));
+    let mut out: HeaderMap = found.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let has_type = marker.get(HAS_CONTENT_TYPE).is_some_and(|value| value == "yes");
+    let content_type = marker.get(OBJECTS_CONTENT_TYPE).filter(|_| has_type);
+    let default = HeaderValue::from_static("binary/octet-stream");
+    out.insert(CONTENT_TYPE, content_type.cloned().unwrap_or(default));
+    out
+}
+
+/// A refusal of the manifest names the parts that are not as the client says.
+async fn refusal(operation: &Operation<'_>, response: Response, open: &OpenUpload, named: &[Named]) -> S3Error {
+    if response.status() != 400 {
+        return operation.refusal(&response).await;
+    }
+    let report = response.into_body().collect(LARGEST_REPORT).await.unwrap_or_default();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap_or_default();
+    let problems = report["Errors"].as_array().cloned().unwrap_or_default();
+    let Some(first) = problems.first() else {
+        return INTERNAL_ERROR.into();
+    };
+    let path = first[0].as_str().unwrap_or_default();
+    let number = path.rsplit('/').next().and_then(|number| number.parse::<u32>().ok());
+    let part = named.iter().find(|part| Some(part.number) == number);
+    let mut error = S3Error::from(INVALID_PART).with("UploadId", open.id.clone());
+    if let Some(part) = part {
+        error = error
+            .with("PartNumber", part.number.to_string())
+            .with("ETag", part.etag.clone());
+    }
+    error
+}
+
+fn result(operation: &Operation<'_>, etag: &str) -> Response {
+    let host = operation.request.header("host").unwrap_or_default();
+    let path = vocabulary::names::quote(&format!("/{}/{}", operation.bucket(), operation.key()));
+    let mut xml = XmlWriter::document("CompleteMultipartUploadResult");
+    xml.text("Location", &format!("{}://{host}{path}", operation.request.scheme));
+    xml.text("Bucket", operation.bucket());
+    xml.text("Key", operation.key());
+    xml.text("ETag", &format!("\"{etag}\""));
+    document(xml)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(list: &[(&str, &str)]) -> Result<Vec<u32>, &'static str> {
+        let parts: String = list
+            .iter()
+            .map(|(number, etag)| format!("<Part><ETag>{etag}</ETag><PartNumber>{number}</PartNumber></Part>"))
+            .collect();
+        let read = read(format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>").as_bytes());
+        read.map(|named| named.iter().map(|part| part.number).collect())
+            .map_err(|error| error.code.name)
+    }
+
+    #[test]
+    fn parts_ascend() {
+        assert_eq!(parts(&[("1", "a"), ("10", "b")]), Ok(vec![1, 10]));
+        assert_eq!(parts(&[("2", "a"), ("1", "b")]), Err("InvalidPartOrder"));
+        assert_eq!(parts(&[("1", "a"), ("1", "b")]), Err("InvalidPartOrder"));
+        assert_eq!(parts(&[("x", "a")]), Err("MalformedXML"));
+        assert_eq!(parts(&[]), Err("MalformedXML"));
+    }
+
+    /// As OpenStack's s3api has it of parts with 5 MiB of "B" and of "C".
+    #[test]
+    fn the_tag_of_the_whole() {
+        let named = |etag: &str| Named {
+            number: 1,
+            etag: etag.into(),
+        };
+        let parts = [
+            named("ba8c3fac0e224c9b79a8e74bebd54654"),
+            named("99167c91c1541375b4f9df4b5e051387"),
+        ];
+        assert_eq!(etag_of_parts(&parts).unwrap(), "48fc6427dd6af19b835eaf9734719341-2");
+        assert_eq!(etag_of_parts(&[named("x")]).unwrap_err().code, INVALID_PART);
+    }
+}

@@ -1,0 +1,88 @@
+//! Parts: UploadPart, UploadPartCopy.
+
+use super::super::copy::{look_at_source, source};
+use super::super::object::upload;
+use super::super::{Done, Operation, document, headers};
+use crate::error::{INVALID_ARGUMENT, INVALID_RANGE};
+use crate::xml::XmlWriter;
+use http::Method;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue};
+use vocabulary::calendar;
+use vocabulary::names::quote;
+
+/// UploadPart.
+pub(in super::super) async fn put(mut operation: Operation<'_>) -> Done {
+    let number = number_of(&operation)?;
+    let open = operation.open_upload().await?;
+    let mut stored = HeaderMap::new();
+    stored.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    let part = operation.part(&open.id, number);
+    upload(&mut operation, part, stored).await
+}
+
+/// UploadPartCopy: of a whole object or of a range of it.
+pub(in super::super) async fn copy(operation: Operation<'_>) -> Done {
+    let number = number_of(&operation)?;
+    let open = operation.open_upload().await?;
+    let (bucket, key) = source(&operation)?;
+    let found = look_at_source(&operation, &bucket, &key).await?;
+    let mut put = operation.further(Method::PUT, operation.part(&open.id, number));
+    put.set_header("x-copy-from", &quote(&format!("/{bucket}/{key}")));
+    put.set_header("x-fresh-metadata", "true");
+    headers::forget_parts(&mut put.headers);
+    put.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    put.headers
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    if let Some(range) = operation.request.header("x-amz-copy-source-range") {
+        check_range(range, &found)?;
+        put.set_header("range", range);
+    }
+    let response = operation.send(put).await;
+    if !response.status().is_success() {
+        return Err(operation.refusal(&response).await);
+    }
+    let etag = headers::etag_of_copy(response.headers()).unwrap_or(HeaderValue::from_static("\"\""));
+    let written = response
+        .headers()
+        .get("last-modified")
+        .and_then(|value| value.to_str().ok());
+    let written = written.and_then(calendar::parse_http);
+    let written = written.unwrap_or_else(|| operation.service.world.clock.now().seconds_ceil());
+    let mut xml = XmlWriter::document("CopyPartResult");
+    xml.text("LastModified", &format!("{}.000Z", calendar::iso(written, 'T')));
+    xml.text("ETag", etag.to_str().unwrap_or_default());
+    let mut answer = document(xml);
+    answer.headers_mut().insert(ETAG, etag);
+    Ok(answer)
+}
+
+fn number_of(operation: &Operation<'_>) -> Result<u32, crate::error::S3Error> {
+    let most = operation.service.settings.max_upload_part_num;
+    let number = operation.number("partNumber", 1, most)?;
+    number.ok_or_else(|| INVALID_ARGUMENT.about("ArgumentName", "partNumber"))
+}
+
+/// `bytes=5-9`, within the source.
+fn check_range(range: &str, source: &HeaderMap) -> Result<(), crate::error::S3Error> {
+    let ends = range.strip_prefix("bytes=").and_then(|range| range.split_once('-'));
+    let ends = ends.and_then(|(first, last)| Some((first.parse::<u64>().ok()?, last.parse::<u64>().ok()?)));
+    let Some((first, last)) = ends.filter(|(first, last)| first <= last) else {
+        return Err(INVALID_ARGUMENT
+            .saying(
+                "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the \
+                 zero-based offsets of the first and last bytes to copy",
+            )
+            .with("ArgumentName", "x-amz-copy-source-range")
+            .with("ArgumentValue", range));
+    };
+    let length = source
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    match length.is_some_and(|length| last >= length) {
+        true if first == 0 || last > 0 => Err(INVALID_RANGE.saying(format!(
+            "Range specified is not valid for source object of size: {}",
+            length.unwrap_or_default()
+        ))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,178 @@
+//! Objects: read, written, deleted.
+
+use super::bucket::empty;
+use super::{Done, Operation, headers};
+use crate::checksum::{Algorithm, md5_of_header};
+use crate::error::{ENTITY_TOO_LARGE, INTERNAL_ERROR, S3Error};
+use crate::payload::check_body;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, HeaderValue};
+use http::{HeaderMap, Method};
+use peer::Body;
+use request_pipeline::{ClientRequest, Response};
+use vocabulary::EntityPath;
+
+/// The content type of an object whose client names none.
+const DEFAULT_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("binary/octet-stream");
+
+/// Metadata of ours with the checksum that a client sent with an object.
+const STORED_CHECKSUM: &str = "x-object-sysmeta-s3api-checksum";
+
+/// GetObject and HeadObject.
+pub(super) async fn read(operation: Operation<'_>) -> Done {
+    let method = operation.request.method.clone();
+    let call = operation.call.clone();
+    let mut ask = operation.further(method.clone(), operation.container().with_object(operation.key()));
+    ask.headers
+        .extend(headers::conditions(&operation.request.headers, &method));
+    if let Some(number) = operation.number("partNumber", 1, operation.service.settings.max_upload_part_num)? {
+        ask.query = format!("part-number={number}");
+    }
+    let wants_checksum = operation.request.header("x-amz-checksum-mode") == Some("ENABLED");
+    let response = operation.send(ask).await;
+    if !response.status().is_success() {
+        return Err(operation.refusal(&response).await);
+    }
+    let (mut head, body) = response.into_parts();
+    let mut shown = headers::shown(&head.headers);
+    if wants_checksum
+        && head.status == 200
+        && let Some((name, value)) = stored_checksum(&head.headers)
+    {
+        shown.insert(name, value);
+        shown.insert("x-amz-checksum-type", HeaderValue::from_static("FULL_OBJECT"));
+    }
+    if let Some(count) = head.headers.get("x-parts-count") {
+        shown.insert("x-amz-mp-parts-count", count.clone());
+    }
+    headers::override_with(&mut shown, |name| call.parameter(name).map(str::to_owned));
+    head.headers = shown;
+    Ok(Response::from_parts(head, body))
+}
+
+/// PutObject.
+pub(super) async fn put(mut operation: Operation<'_>) -> Done {
+    let mut stored = headers::stored(&operation.request.headers)?;
+    stored.extend(headers::conditions(&operation.request.headers, &Method::PUT));
+    if !stored.contains_key(CONTENT_TYPE) {
+        stored.insert(CONTENT_TYPE, DEFAULT_CONTENT_TYPE);
+    }
+    let entity = operation.container().with_object(operation.key());
+    upload(&mut operation, entity, stored).await
+}
+
+/// Stores the body of the request as this object (of the bucket or a part), with these headers.
+pub(super) async fn upload(operation: &mut Operation<'_>, entity: EntityPath, mut stored: HeaderMap) -> Done {
+    if let Some(md5) = operation.request.header("content-md5") {
+        let digest = vocabulary::hex::encode(md5_of_header(md5)?);
+        stored.insert(ETAG, HeaderValue::from_str(&digest).map_err(|_| INTERNAL_ERROR)?);
+    }
+    let checksum = sent_checksum(&operation.request.headers);
+    if let Some((_, name, value)) = &checksum
+        && let Ok(kept) = HeaderValue::from_str(&format!("{name}={value}"))
+    {
+        stored.insert(STORED_CHECKSUM, kept);
+    }
+    let signed = operation.signed_body();
+    let verdict = check_body(&mut operation.request, signed.as_ref())?;
+    let length = operation.request.body.length();
+    if length.is_some_and(|length| length > operation.service.limits.max_file_size) {
+        return Err(ENTITY_TOO_LARGE
+            .about("MaxSizeAllowed", operation.service.limits.max_file_size.to_string())
+            .with("ProposedSize", length.unwrap_or_default().to_string()));
+    }
+    if let Some(length) = length {
+        stored.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    let body = std::mem::replace(&mut operation.request.body, Body::empty());
+    let mut put = operation.further(Method::PUT, entity);
+    put.headers.extend(stored);
+    put.body = body;
+    let response = operation.send(put).await;
+    if let Some(refusal) = verdict.refusal() {
+        return Err(refusal);
+    }
+    if !response.status().is_success() {
+        return Err(operation.refusal(&response).await);
+    }
+    let mut answer = empty(200);
+    if let Some(etag) = headers::etag(response.headers()) {
+        answer.headers_mut().insert(ETAG, etag);
+    }
+    if let Some((algorithm, _, value)) = checksum
+        && let Ok(value) = HeaderValue::from_str(&value)
+    {
+        let name = HeaderName::from_static(algorithm.header());
+        answer.headers_mut().insert(name, value);
+        answer
+            .headers_mut()
+            .insert("x-amz-checksum-type", HeaderValue::from_static("FULL_OBJECT"));
+    }
+    Ok(answer)
+}
+
+/// DeleteObject: what is not there is deleted already.
+pub(super) async fn delete(operation: Operation<'_>) -> Done {
+    delete_key(&operation, operation.key()).await?;
+    Ok(empty(204))
+}
+
+/// Deletes the object of a key; a large object with its segments.
+pub(super) async fn delete_key(operation: &Operation<'_>, key: &str) -> Result<(), S3Error> {
+    let entity = operation.container().with_object(key);
+    let head = operation.send(operation.further(Method::HEAD, entity.clone())).await;
+    let mut delete = operation.further(Method::DELETE, entity);
+    let is_large = head.headers().get("x-static-large-object");
+    if is_large.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true")) {
+        delete.query = "multipart-manifest=delete".into();
+        delete
+            .headers
+            .insert("accept", HeaderValue::from_static("application/json"));
+        return delete_segments(operation, delete).await;
+    }
+    let response = operation.send(delete).await;
+    match response.status().as_u16() {
+        200..=299 => Ok(()),
+        404 => match operation.nothing_there().await {
+            error if error.code == crate::error::NO_SUCH_KEY => Ok(()),
+            error => Err(error),
+        },
+        _ => Err(operation.refusal(&response).await),
+    }
+}
+
+/// A bulk delete answers 200, and in its report what became of it.
+async fn delete_segments(operation: &Operation<'_>, delete: ClientRequest) -> Result<(), S3Error> {
+    let response = operation.send(delete).await;
+    if !response.status().is_success() {
+        return Err(operation.refusal(&response).await);
+    }
+    let report = response
+        .into_body()
+        .collect(1 << 20)
+        .await
+        .map_err(|_| INTERNAL_ERROR)?;
+    let report: serde_json::Value = serde_json::from_slice(&report).map_err(|_| INTERNAL_ERROR)?;
+    let status = report["Response Status"].as_str().unwrap_or_default();
+    match status.starts_with("200") || status.starts_with("404") {
+        true => Ok(()),
+        false => Err(INTERNAL_ERROR.saying(format!("Segments could not all be deleted: {status}"))),
+    }
+}
+
+/// The checksum in the head of a request: how it is made, its name and its value.
+fn sent_checksum(headers: &HeaderMap) -> Option<(Algorithm, &'static str, String)> {
+    Algorithm::ALL.into_iter().find_map(|(name, algorithm)| {
+        let value = headers.get(algorithm.header())?.to_str().ok()?;
+        Some((algorithm, name, value.to_owned()))
+    })
+}
+
+/// The checksum that was stored with an object, as a header.
+fn stored_checksum(headers: &HeaderMap) -> Option<(HeaderName, HeaderValue)> {
+    let (name, value) = headers.get(STORED_CHECKSUM)?.to_str().ok()?.split_once('=')?;
+    let (_, algorithm) = Algorithm::ALL.into_iter().find(|(known, _)| *known == name)?;
+    Some((
+        HeaderName::from_static(algorithm.header()),
+        HeaderValue::from_str(value).ok()?,
+    ))
+}

@@ -1,0 +1,63 @@
+//! The service: the buckets of an account.
+
+use super::{Done, Operation, document, is_bucket_name, listed_time, refusal_of_status};
+use crate::error::INTERNAL_ERROR;
+use crate::xml::XmlWriter;
+use http::Method;
+use serde::Deserialize;
+
+/// A row of an account's listing.
+#[derive(Deserialize)]
+struct Bucket {
+    name: String,
+    last_modified: String,
+}
+
+/// ListBuckets. An account that does not exist yet has none.
+pub(super) async fn list_buckets(operation: Operation<'_>) -> Done {
+    let mut buckets: Vec<Bucket> = Vec::new();
+    loop {
+        let mut ask = operation.further(Method::GET, operation.account());
+        ask.query = "format=json".into();
+        if let Some(last) = buckets.last() {
+            ask.query
+                .push_str(&format!("&marker={}", vocabulary::names::quote(&last.name)));
+        }
+        let response = operation.send(ask).await;
+        match response.status().as_u16() {
+            200..=299 => {}
+            404 => break,
+            status => return Err(refusal_of_status(status, false)),
+        }
+        let page = read_page(response).await?;
+        if page.is_empty() {
+            break;
+        }
+        buckets.extend(page);
+    }
+    let user = operation.user();
+    let mut xml = XmlWriter::document("ListAllMyBucketsResult");
+    xml.open("Owner");
+    xml.text("ID", &user);
+    xml.text("DisplayName", &user);
+    xml.close();
+    xml.open("Buckets");
+    for bucket in buckets {
+        if is_bucket_name(&bucket.name, operation.service.settings.dns_compliant_bucket_names) {
+            xml.open("Bucket");
+            xml.text("Name", &bucket.name);
+            xml.text("CreationDate", &listed_time(&bucket.last_modified));
+            xml.close();
+        }
+    }
+    Ok(document(xml))
+}
+
+async fn read_page(response: request_pipeline::Response) -> Result<Vec<Bucket>, crate::error::S3Error> {
+    let body = response.into_body().collect(super::listing::LARGEST_PAGE).await;
+    let body = body.map_err(|_| INTERNAL_ERROR)?;
+    if body.is_empty() {
+        return Ok(Vec::new());
+    }
+    serde_json::from_slice(&body).map_err(|_| INTERNAL_ERROR.into())
+}

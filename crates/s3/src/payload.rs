@@ -1,0 +1,261 @@
+//! The body of a request: what was signed of it, and its bytes checked while they pass.
+//!
+//! Always holds: the last chunk of a body is handed on only after all that the client promised of the whole has been
+//! checked, so that a body that is not what was signed never becomes an object; bytes pass without a copy.
+//! Why a body was refused lies in [`Verdict`] when the request has been answered.
+
+use crate::checksum::{Checksum, Checksums, md5_of_header};
+use crate::chunked::{ChunkSigning, ChunkedBody};
+use crate::error::{BAD_DIGEST, INCOMPLETE_BODY, INVALID_ARGUMENT, INVALID_REQUEST, MISSING_CONTENT_LENGTH, S3Error};
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue};
+use identity::VerifiedKey;
+use md5::{Digest, Md5};
+use parking_lot::Mutex;
+use peer::{Body, BodyError};
+use request_pipeline::Request;
+use std::sync::Arc;
+
+/// What a signature says of the body (`x-amz-content-sha256`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PayloadHash {
+    /// The body is not signed.
+    Unsigned,
+    /// Its SHA-256, as sent; a text that is none is one that no body has.
+    Sha256(String),
+    /// It comes in chunks (`aws-chunked`), perhaps with a signature each, perhaps with a trailer.
+    Streaming {
+        /// As sent.
+        text: String,
+        /// Whether each chunk has a signature.
+        is_signed: bool,
+        /// Whether headers follow the last chunk.
+        has_trailer: bool,
+    },
+}
+
+impl PayloadHash {
+    /// Of the header's value.
+    pub fn parse(text: &str) -> Self {
+        let streaming = |is_signed, has_trailer| Self::Streaming {
+            text: text.to_owned(),
+            is_signed,
+            has_trailer,
+        };
+        match text {
+            "UNSIGNED-PAYLOAD" => Self::Unsigned,
+            "STREAMING-AWS4-HMAC-SHA256-PAYLOAD" => streaming(true, false),
+            "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER" => streaming(true, true),
+            "STREAMING-UNSIGNED-PAYLOAD-TRAILER" => streaming(false, true),
+            _ => Self::Sha256(text.to_owned()),
+        }
+    }
+
+    /// As it stands in what is signed.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Unsigned => "UNSIGNED-PAYLOAD",
+            Self::Sha256(text) | Self::Streaming { text, .. } => text,
+        }
+    }
+}
+
+/// What is known of a body's signature behind authentication.
+#[derive(Clone)]
+pub struct SignedBody {
+    /// What was signed.
+    pub payload: PayloadHash,
+    /// When (`20130524T000000Z`).
+    pub time: String,
+    /// `date/region/s3/aws4_request`.
+    pub scope: String,
+    /// The signature of the head, which the first chunk's signature continues.
+    pub seed: String,
+}
+
+/// Why a body was refused, once it was.
+#[derive(Clone, Default)]
+pub struct Verdict(Arc<Mutex<Option<S3Error>>>);
+
+impl Verdict {
+    /// The reason, if there is one.
+    pub fn refusal(&self) -> Option<S3Error> {
+        self.0.lock().clone()
+    }
+
+    fn refuse(&self, error: S3Error) -> BodyError {
+        *self.0.lock() = Some(error);
+        BodyError::Corrupt
+    }
+}
+
+/// Puts in front of the request's body whatever checks it, and takes `aws-chunked` off. The body of the request is
+/// then the object's bytes, its `Content-Length` their number.
+pub fn check_body(request: &mut Request, signed: Option<&SignedBody>) -> Result<Verdict, S3Error> {
+    let verdict = Verdict::default();
+    let mut wanted = Checksums::of_headers(&request.headers)?;
+    let payload = signed.map_or(&PayloadHash::Unsigned, |signed| &signed.payload);
+    match payload {
+        PayloadHash::Unsigned => {}
+        PayloadHash::Sha256(digest) => wanted.add(Checksum::payload(digest)),
+        PayloadHash::Streaming {
+            is_signed, has_trailer, ..
+        } => {
+            let signing = match (is_signed, signed) {
+                (true, Some(signed)) => Some(chunk_signing(request, signed)?),
+                _ => None,
+            };
+            if *has_trailer && let Some(name) = request.header("x-amz-trailer") {
+                wanted.expect_trailer(name)?;
+            }
+            take_chunks_off(request, signing, *has_trailer, &mut wanted, &verdict)?;
+        }
+    }
+    let has_length = ["content-length", "transfer-encoding"]
+        .iter()
+        .any(|name| request.headers.contains_key(*name));
+    if !has_length {
+        return Err(MISSING_CONTENT_LENGTH.into());
+    }
+    if !wanted.is_empty() {
+        let body = std::mem::replace(&mut request.body, Body::empty());
+        request.body = checked(body, wanted, verdict.clone());
+    }
+    Ok(verdict)
+}
+
+fn chunk_signing(request: &Request, signed: &SignedBody) -> Result<ChunkSigning, S3Error> {
+    let key = request.extensions.get::<VerifiedKey>().and_then(|key| key.signing_key);
+    let key = key.ok_or_else(|| {
+        INVALID_REQUEST
+            .saying("Signed chunks cannot be verified with this authenticator: send UNSIGNED-PAYLOAD or a digest")
+    })?;
+    Ok(ChunkSigning::new(key, &signed.time, &signed.scope, &signed.seed))
+}
+
+fn take_chunks_off(
+    request: &mut Request,
+    signing: Option<ChunkSigning>,
+    has_trailer: bool,
+    wanted: &mut Checksums,
+    verdict: &Verdict,
+) -> Result<(), S3Error> {
+    let length: u64 = request
+        .header("x-amz-decoded-content-length")
+        .ok_or_else(|| S3Error::from(MISSING_CONTENT_LENGTH))?
+        .parse()
+        .map_err(|_| INVALID_ARGUMENT.saying("x-amz-decoded-content-length must be a number"))?;
+    let encodings: Vec<String> = request
+        .header("content-encoding")
+        .unwrap_or_default()
+        .split(',')
+        .map(|encoding| encoding.trim().to_owned())
+        .filter(|encoding| !encoding.is_empty() && !encoding.eq_ignore_ascii_case("aws-chunked"))
+        .collect();
+    request.headers.remove(CONTENT_ENCODING);
+    if !encodings.is_empty()
+        && let Ok(value) = HeaderValue::from_str(&encodings.join(","))
+    {
+        request.headers.insert(CONTENT_ENCODING, value);
+    }
+    request.headers.remove("transfer-encoding");
+    request.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    let body = std::mem::replace(&mut request.body, Body::empty());
+    let chunked = ChunkedBody::new(body, signing, has_trailer, length, wanted.trailer());
+    let verdict = verdict.clone();
+    let bytes = unfold(Some(chunked), move |chunked| {
+        let verdict = verdict.clone();
+        async move {
+            let mut chunked = chunked?;
+            match chunked.next().await {
+                None => None,
+                Some(Ok(bytes)) => Some((Ok(bytes), Some(chunked))),
+                Some(Err(Some(error))) => Some((Err(verdict.refuse(error)), None)),
+                Some(Err(None)) => Some((Err(BodyError::Abandoned), None)),
+            }
+        }
+    });
+    request.body = Body::stream(bytes, Some(length));
+    Ok(())
+}
+
+/// The same bytes, the last of them only when all have the checksums they should have.
+fn checked(body: Body, wanted: Checksums, verdict: Verdict) -> Body {
+    let length = body.length();
+    struct State {
+        body: Body,
+        held: Option<Bytes>,
+        wanted: Checksums,
+        passed: u64,
+        is_over: bool,
+    }
+    let state = State {
+        body,
+        held: None,
+        wanted,
+        passed: 0,
+        is_over: false,
+    };
+    let bytes = unfold(state, move |mut state| {
+        let verdict = verdict.clone();
+        async move {
+            loop {
+                if state.is_over {
+                    return None;
+                }
+                match state.body.next().await {
+                    Some(Ok(chunk)) => {
+                        state.wanted.update(&chunk);
+                        state.passed += chunk.len() as u64;
+                        if let Some(before) = state.held.replace(chunk) {
+                            return Some((Ok(before), state));
+                        }
+                    }
+                    Some(Err(error)) => {
+                        state.is_over = true;
+                        return Some((Err(error), state));
+                    }
+                    None => {
+                        state.is_over = true;
+                        if length.is_some_and(|length| length != state.passed) {
+                            return Some((Err(verdict.refuse(INCOMPLETE_BODY.into())), state));
+                        }
+                        if let Err(error) = state.wanted.check() {
+                            return Some((Err(verdict.refuse(error)), state));
+                        }
+                        let last = state.held.take()?;
+                        return Some((Ok(last), state));
+                    }
+                }
+            }
+        }
+    });
+    Body::stream(bytes, length)
+}
+
+/// The whole of a small body (a document), checked as its client promised; `limit` is in bytes.
+pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: u64) -> Result<Bytes, S3Error> {
+    let verdict = check_body(request, signed)?;
+    let body = std::mem::replace(&mut request.body, Body::empty());
+    let content_md5 = request.header("content-md5").map(str::to_owned);
+    let bytes = match body.collect(limit).await {
+        Ok(bytes) => bytes,
+        Err(BodyError::TooLarge(_)) => return Err(crate::error::MALFORMED_XML.into()),
+        Err(BodyError::TimedOut) => return Err(crate::error::REQUEST_TIMEOUT.into()),
+        Err(_) => return Err(verdict.refusal().unwrap_or(INCOMPLETE_BODY.into())),
+    };
+    if let Some(refusal) = verdict.refusal() {
+        return Err(refusal);
+    }
+    if let Some(md5) = content_md5 {
+        let expected = md5_of_header(&md5)?;
+        if Md5::digest(&bytes).as_slice() != expected {
+            return Err(BAD_DIGEST.into());
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

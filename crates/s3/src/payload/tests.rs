@@ -1,0 +1,104 @@
+//! Bodies that are what was promised, and others.
+
+use super::*;
+use crate::checksum::sha256_hex;
+use http::Method;
+use request_pipeline::ClientRequest;
+
+fn upload(body: &'static [u8], headers: &[(&'static str, &'static str)]) -> ClientRequest {
+    let mut request = Request::new(Method::PUT, "/b/k".into(), "/b/k".into());
+    let chunks = body.chunks(4).map(|chunk| Ok(Bytes::from_static(chunk)));
+    request.body = Body::stream(futures_util::stream::iter(chunks), Some(body.len() as u64));
+    request.headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+    for (name, value) in headers {
+        request.headers.insert(*name, HeaderValue::from_static(value));
+    }
+    request
+}
+
+fn signed(payload: &str) -> SignedBody {
+    SignedBody {
+        payload: PayloadHash::parse(payload),
+        time: String::new(),
+        scope: String::new(),
+        seed: String::new(),
+    }
+}
+
+/// The bytes that passed, and why the body was refused.
+async fn pass(mut request: ClientRequest, payload: &str) -> (Vec<u8>, Option<&'static str>) {
+    let verdict = match check_body(&mut request, Some(&signed(payload))) {
+        Ok(verdict) => verdict,
+        Err(error) => return (Vec::new(), Some(error.code.name)),
+    };
+    let mut passed = Vec::new();
+    while let Some(Ok(chunk)) = request.body.next().await {
+        passed.extend_from_slice(&chunk);
+    }
+    (passed, verdict.refusal().map(|error| error.code.name))
+}
+
+#[tokio::test]
+async fn the_last_bytes_wait_for_the_checksum() {
+    let good = sha256_hex(b"hello world").leak();
+    let other = sha256_hex(b"other").leak();
+    assert_eq!(
+        pass(upload(b"hello world", &[]), good).await,
+        (b"hello world".to_vec(), None)
+    );
+    assert_eq!(
+        pass(upload(b"hello world", &[]), other).await,
+        (b"hello wo".to_vec(), Some("XAmzContentSHA256Mismatch"))
+    );
+    let crc = [("x-amz-checksum-crc32", "DUoRhQ==")];
+    assert_eq!(
+        pass(upload(b"hello world", &crc), "UNSIGNED-PAYLOAD").await,
+        (b"hello world".to_vec(), None)
+    );
+    assert_eq!(
+        pass(upload(b"hello w0rld", &crc), "UNSIGNED-PAYLOAD").await.1,
+        Some("BadDigest")
+    );
+    assert_eq!(
+        pass(upload(b"x", &[]), "nonsense").await.1,
+        Some("XAmzContentSHA256Mismatch")
+    );
+}
+
+#[tokio::test]
+async fn checksums_behind_the_body() {
+    let headers = [
+        ("x-amz-trailer", "x-amz-checksum-crc32"),
+        ("x-amz-decoded-content-length", "11"),
+        ("content-encoding", "aws-chunked,gzip"),
+    ];
+    let kind = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
+    let good = upload(
+        b"b\r\nhello world\r\n0\r\nx-amz-checksum-crc32:DUoRhQ==\r\n\r\n",
+        &headers,
+    );
+    assert_eq!(pass(good, kind).await, (b"hello world".to_vec(), None));
+    let wrong = upload(
+        b"b\r\nhello w0rld\r\n0\r\nx-amz-checksum-crc32:DUoRhQ==\r\n\r\n",
+        &headers,
+    );
+    assert_eq!(pass(wrong, kind).await.1, Some("BadDigest"));
+    let missing = upload(b"b\r\nhello world\r\n0\r\n\r\n", &headers);
+    assert_eq!(pass(missing, kind).await.1, Some("MalformedTrailerError"));
+    let unannounced = upload(b"b\r\nhello world\r\n0\r\n\r\n", &headers[..1]);
+    assert_eq!(pass(unannounced, kind).await.1, Some("MissingContentLength"));
+    let mut request = upload(b"b\r\nhello world\r\n0\r\n\r\n", &headers);
+    check_body(&mut request, Some(&signed(kind))).unwrap();
+    assert_eq!(request.header("content-encoding"), Some("gzip"));
+    assert_eq!(request.header("content-length"), Some("11"));
+}
+
+#[tokio::test]
+async fn signed_chunks_need_a_key() {
+    let headers = [("x-amz-decoded-content-length", "1")];
+    let request = upload(b"1\r\nx\r\n0\r\n\r\n", &headers);
+    assert_eq!(
+        pass(request, "STREAMING-AWS4-HMAC-SHA256-PAYLOAD").await.1,
+        Some("InvalidRequest")
+    );
+}

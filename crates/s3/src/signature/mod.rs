@@ -1,0 +1,86 @@
+//! The signature of a request: where it stands, what it signs, whether its time is near ours.
+//!
+//! | question | file |
+//! |---|---|
+//! | version 4: headers, presigned URLs, what is signed | `v4.rs` |
+//! | version 2 likewise | `v2.rs` |
+//!
+//! Whether the secret fits is for the authenticator to say ([`identity::SignedRequest`]).
+
+mod v2;
+mod v4;
+
+use crate::error::{ACCESS_DENIED, REQUEST_TIME_TOO_SKEWED, S3Error};
+use crate::payload::PayloadHash;
+use identity::SignedRequest;
+use request_pipeline::Request;
+use settings::S3ApiSettings;
+
+/// A signature that was read, and what it says of the body.
+#[derive(Debug)]
+pub struct S3Signature {
+    /// For the authenticator.
+    pub signed: SignedRequest,
+    /// What was signed of the body.
+    pub payload: PayloadHash,
+    /// The time of signing as it was sent (`20130524T000000Z`), which the chunks of a signed body repeat.
+    pub time: String,
+}
+
+/// Reads the signature of a request; nothing when it has none. `bucket` is that of the host, in virtual-hosted style.
+pub fn read(
+    request: &Request,
+    bucket: Option<&str>,
+    settings: &S3ApiSettings,
+    now: u64,
+) -> Result<Option<S3Signature>, S3Error> {
+    let header = request.header("authorization").unwrap_or_default();
+    if header.starts_with("AWS4-HMAC-SHA256") {
+        return v4::of_header(request, header, settings, now).map(Some);
+    }
+    if header.starts_with("AWS ") {
+        return v2::of_header(request, header, bucket, settings, now).map(Some);
+    }
+    if has_parameter(request, "X-Amz-Algorithm") || has_parameter(request, "X-Amz-Credential") {
+        return v4::of_query(request, settings, now).map(Some);
+    }
+    if has_parameter(request, "AWSAccessKeyId") {
+        return v2::of_query(request, bucket, settings, now).map(Some);
+    }
+    Ok(None)
+}
+
+/// Whether a request carries a signature of S3, good or bad.
+pub fn is_signed(request: &Request) -> bool {
+    let header = request.headers.get("authorization").map(|value| value.as_bytes());
+    header.is_some_and(|header| header.starts_with(b"AWS4-HMAC-SHA256") || header.starts_with(b"AWS "))
+        || (!request.query.is_empty()
+            && ["X-Amz-Algorithm", "X-Amz-Credential", "AWSAccessKeyId"]
+                .iter()
+                .any(|name| has_parameter(request, name)))
+}
+
+fn has_parameter(request: &Request, name: &str) -> bool {
+    request.query.contains(name) && request.param(name).is_some()
+}
+
+/// A signature that is to be good for a while: not before its time, not after its end.
+fn check_expiry(signed_at: u64, seconds: u64, now: u64) -> Result<(), S3Error> {
+    if now > signed_at.saturating_add(seconds) {
+        return Err(ACCESS_DENIED
+            .saying("Request has expired")
+            .with("ServerTime", vocabulary::calendar::iso(now, 'T')));
+    }
+    Ok(())
+}
+
+/// A request must have been signed near our time: seconds since 1970.
+fn check_skew(signed_at: u64, now: u64, settings: &S3ApiSettings) -> Result<(), S3Error> {
+    let allowed = settings.allowable_clock_skew.as_secs();
+    if signed_at.abs_diff(now) > allowed {
+        return Err(S3Error::from(REQUEST_TIME_TOO_SKEWED)
+            .with("ServerTime", vocabulary::calendar::iso(now, 'T'))
+            .with("MaxAllowedSkewMilliseconds", (allowed * 1000).to_string()));
+    }
+    Ok(())
+}
