@@ -20,6 +20,7 @@ use crate::{logging, proxy, upkeep};
 use crate::{priority, process};
 use ::upkeep::ReconFile;
 use durable_fs::Drives;
+use gateway::Rings;
 use peer::http_server::{Shutdown, serve};
 use peer::{HttpService, ServerOptions};
 use settings::tempauth::{TempAuthSettings, TempAuthUser};
@@ -166,14 +167,7 @@ async fn serve_cluster(
     let (rings, ring_files) = WatchedRings::load(etc, &cluster.swift.policies, &cluster.swift.hash)?;
     world.spawn(ring_files.watch(world.clone()));
     if let Some(up) = later {
-        let certificate = cluster.proxy.common.cert_file.as_deref();
-        let shape = asked_in_vain(up, &rings.account.load(), etc);
-        for asked in [shape, certificate_asked_in_vain(up, certificate, etc)]
-            .into_iter()
-            .flatten()
-        {
-            tracing::warn!("{asked}");
-        }
+        warn_of_what_is_in_vain(up, cluster, &rings, etc);
     }
     let storage = Storage {
         world: &world,
@@ -226,6 +220,16 @@ async fn serve_cluster(
     };
     page.add(Arc::new(upkeep::start_all(&world, &inner, &rings, peers, &shutdown)?));
     process::until_asked_to_end(&world, &shutdown).await
+}
+
+/// Options of the first start, given to a later one.
+fn warn_of_what_is_in_vain(up: &Up, cluster: &Cluster, rings: &Rings, etc: &Path) {
+    let certificate = cluster.proxy.common.cert_file.as_deref();
+    let shape = asked_in_vain(up, &rings.account.load(), etc);
+    let asked = [shape, certificate_asked_in_vain(up, certificate, etc)];
+    for asked in asked.into_iter().flatten() {
+        tracing::warn!("{asked}");
+    }
 }
 
 /// What there is to tell before upkeep begins.

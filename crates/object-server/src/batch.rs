@@ -1,8 +1,8 @@
 //! Bytes gathered for one write to the device.
 //!
-//! Always holds: a batch has at most [`BATCH`] bytes, and exactly so many unless the body ends or its sender is slow, so
-//! that a write past the page cache leaves nothing over; it holds little more memory than bytes, however small the
-//! pieces were that they came in.
+//! Always holds: a batch has at most [`BATCH`] bytes, and exactly so many unless the body ends or its sender is
+//! slow, so that a write past the page cache leaves nothing over; it holds little more memory than bytes, however small
+//! the pieces were that they came in.
 
 use bytes::{Bytes, BytesMut};
 use std::time::Duration;
@@ -19,13 +19,13 @@ const WORTH_KEEPING: usize = 8 * 1024;
 
 /// What is written at once.
 #[derive(Default)]
-pub(crate) struct Batch {
+pub(crate) struct BodyBatch {
     pub(crate) pieces: Vec<Bytes>,
     /// It took long to come.
     pub(crate) is_slow: bool,
 }
 
-impl Batch {
+impl BodyBatch {
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
@@ -94,10 +94,10 @@ impl Gathering {
         }
     }
 
-    pub(crate) fn finish(mut self) -> Batch {
+    pub(crate) fn finish(mut self) -> BodyBatch {
         self.end_small();
         let is_slow = self.size < BATCH && self.is_late();
-        Batch {
+        BodyBatch {
             pieces: self.pieces,
             is_slow,
         }

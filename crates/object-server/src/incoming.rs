@@ -3,7 +3,7 @@
 //! Always holds: a body that ends is exactly as long as was promised; one that is too slow, too long or
 //! cut short is a [`Refusal`].
 
-use crate::batch::{Batch, Gathering};
+use crate::batch::{BodyBatch, Gathering};
 use crate::mime::{MimeEvent, MimeSplitter, NotMime, PartHead};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
@@ -110,7 +110,7 @@ impl IncomingBody {
 
 impl IncomingBody {
     /// The next pieces, enough for a write; none at the end.
-    pub(crate) async fn batch(&mut self) -> Result<Batch, Refusal> {
+    pub(crate) async fn batch(&mut self) -> Result<BodyBatch, Refusal> {
         let mut gathering = Gathering::begin(&self.world, &mut self.rest);
         while !gathering.is_enough() {
             let Some(piece) = self.next().await? else { break };
@@ -186,7 +186,7 @@ impl MimeBody {
     }
 
     /// The next bytes of the part, enough for a write; none at its end.
-    pub(crate) async fn batch(&mut self) -> Result<Batch, Refusal> {
+    pub(crate) async fn batch(&mut self) -> Result<BodyBatch, Refusal> {
         let mut gathering = Gathering::begin(&self.incoming.world, &mut self.rest);
         while !gathering.is_enough() && !self.part_over {
             match self.event().await? {

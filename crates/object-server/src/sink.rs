@@ -3,7 +3,7 @@
 //! Always holds: a sink that is dropped before its commit leaves nothing behind, and cleaning up happens
 //! on the workers, too; every byte passes MD5 once, here, unless the sender in this process does it.
 
-use crate::batch::Batch;
+use crate::batch::BodyBatch;
 use crate::devices::ObjectDevice;
 use crate::refusal::refused_by;
 use md5::{Digest as _, Md5};
@@ -78,7 +78,7 @@ impl Sink {
     }
 
     /// Appends.
-    pub(crate) async fn write(&self, batch: Batch) -> Result<(), Refusal> {
+    pub(crate) async fn write(&self, batch: BodyBatch) -> Result<(), Refusal> {
         let bytes = batch.len();
         let (batch, began) = (Arc::new(batch), self.world.clock.elapsed());
         let job = || {

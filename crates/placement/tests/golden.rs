@@ -188,7 +188,7 @@ fn weights_of_seventeen_digits_survive_both_formats() {
         9_395.774_263_991_487,
         7_461.279_256_838_367_5,
     ];
-    let mut builder = placement::RingBuilder::new(4, 3.0, 1).unwrap();
+    let mut builder = RingBuilder::new(4, 3.0, 1).unwrap();
     for (number, weight) in (0..).zip(weights) {
         let device = placement::Device {
             zone: number,

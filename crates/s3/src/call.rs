@@ -16,8 +16,6 @@ pub struct S3Call {
     pub key: Option<String>,
     /// Parameters in the order sent, decoded; one without `=` has an empty value.
     pub parameters: Vec<(String, String)>,
-    /// Names of the parameters that were sent without `=`.
-    pub bare: Vec<String>,
 }
 
 /// Parameters that name a part of a bucket or an object, or an operation on it.
@@ -83,12 +81,11 @@ impl S3Call {
                 (bucket.to_owned(), key)
             }
         };
-        let (parameters, bare) = parameters(&request.query)?;
+        let parameters = parameters(&request.query)?;
         Ok(Self {
             bucket: Some(bucket).filter(|bucket| !bucket.is_empty()),
             key: Some(key.to_owned()).filter(|key| !key.is_empty()),
             parameters,
-            bare,
         })
     }
 
@@ -138,24 +135,21 @@ pub fn bucket_of_host(request: &Request, domains: &[String]) -> Option<String> {
     })
 }
 
-fn parameters(query: &str) -> Result<(Vec<(String, String)>, Vec<String>), S3Error> {
+fn parameters(query: &str) -> Result<Vec<(String, String)>, S3Error> {
     let decode = |text: &str| {
         unquote(&text.replace('+', " "))
             .ok()
             .filter(|text| !text.contains('\0'))
     };
-    let (mut found, mut bare) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let (Some(name), Some(value)) = (decode(name), decode(value)) else {
             return Err(INVALID_URI.into());
         };
-        if !pair.contains('=') {
-            bare.push(name.clone());
-        }
         found.push((name, value));
     }
-    Ok((found, bare))
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -213,6 +207,5 @@ mod tests {
             (call.subresource(), call.parameter("prefix")),
             (Some("acl"), Some("a b+"))
         );
-        assert_eq!(call.bare, ["acl"]);
     }
 }

@@ -16,7 +16,8 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Starts logging as JSON to standard error, at `level` and above, with `name` in each line; only the first call counts.
+/// Starts logging as JSON to standard error, at `level` and above, with `name` in each line; only the first call
+/// counts.
 pub fn start(level: LogLevel, name: String) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(filter(level))
@@ -31,9 +32,9 @@ pub fn start(level: LogLevel, name: String) {
 
 /// What an event or a span says.
 #[derive(Default)]
-struct Said(Map<String, Value>);
+struct Recorded(Map<String, Value>);
 
-impl Visit for Said {
+impl Visit for Recorded {
     fn record_i64(&mut self, field: &Field, value: i64) {
         self.0.insert(field.name().to_owned(), value.into());
     }
@@ -64,9 +65,9 @@ struct JsonFields;
 
 impl<'writer> FormatFields<'writer> for JsonFields {
     fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
-        let mut said = Said::default();
-        fields.record(&mut said);
-        write!(writer, "{}", Value::Object(said.0))
+        let mut recorded = Recorded::default();
+        fields.record(&mut recorded);
+        write!(writer, "{}", Value::Object(recorded.0))
     }
 }
 
@@ -82,8 +83,8 @@ where
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let mut time = String::new();
         SystemTime.format_time(&mut Writer::new(&mut time))?;
-        let mut said = Said::default();
-        event.record(&mut said);
+        let mut recorded = Recorded::default();
+        event.record(&mut recorded);
         let mut line = Map::new();
         line.insert("time".into(), time.into());
         line.insert("level".into(), event.metadata().level().as_str().into());
@@ -91,7 +92,7 @@ where
         if event.metadata().target() == REQUESTS {
             line.insert("kind".into(), "request".into());
         }
-        let message = said.0.remove("message").unwrap_or_default();
+        let message = recorded.0.remove("message").unwrap_or_default();
         line.insert("message".into(), message);
         let mut around = Map::new();
         for span in context.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
@@ -103,7 +104,7 @@ where
                 around.extend(object.unwrap_or_default());
             }
         }
-        for (name, members) in [("context", around), ("fields", said.0)] {
+        for (name, members) in [("context", around), ("fields", recorded.0)] {
             if !members.is_empty() {
                 line.insert(name.into(), members.into());
             }

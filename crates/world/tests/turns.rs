@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use tokio::task::JoinHandle;
 use world::{WorkerError, Workers};
 
-/// One thread that is held up until `go` is told, so that what waits can be counted.
+/// One thread that is held up until `go` is sent, so that what waits can be counted.
 struct Held {
     workers: Arc<Workers>,
     go: mpsc::Sender<()>,

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_and_certificates_are_told_and_told_anew() {
+    fn rings_and_certificates_are_reported_and_reported_anew() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         std::fs::write(at("object-1.ring.gz"), "a ring").unwrap();
@@ -182,7 +182,7 @@ mod tests {
         let clients = "martlet_certificate_not_after_seconds{use=\"clients\"} 2051222400";
         let cluster = "martlet_certificate_not_after_seconds{use=\"cluster\"} 1924992000";
         assert_eq!(lines(&files), [ring, clients, cluster]);
-        // What is no certificate is not in force; one that is gone is told as it was.
+        // What is no certificate is not in force; one that is gone is reported as it was.
         std::fs::write(at("clients.pem"), "no certificate").unwrap();
         std::fs::remove_file(at("cluster.pem")).unwrap();
         std::fs::remove_file(at("object-1.ring.gz")).unwrap();

@@ -19,9 +19,10 @@ mod folder;
 mod revocation;
 #[cfg(test)]
 mod tests;
+mod validity;
 
 use crate::console::{Console, ToolStatus};
-use authority::{Authority, Validity, WantedCertificate};
+use authority::{Authority, WantedCertificate};
 use clap::{Args, Subcommand};
 use described::DescribedCertificate;
 use folder::CaFolder;
@@ -29,6 +30,7 @@ use peer::{ClusterRole, ClusterRoles};
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use validity::Validity;
 use world::World;
 
 /// The command line of `cluster-ca`.

@@ -2,7 +2,7 @@
 //!
 //! Always holds: a certificate that is on the list stays on it; each list has a greater number than the one before.
 
-use super::authority::Validity;
+use super::validity::Validity;
 use rcgen::{
     CertificateRevocationList, CertificateRevocationListParams, Issuer, KeyIdMethod, RevokedCertParams, SerialNumber,
     SigningKey,

@@ -2,7 +2,7 @@
 //!
 //! Each stream of the cluster looks again at what its other end has shown whenever the credentials of this process have
 //! been replaced, and fails from then on if they no longer vouch for it: an authority that was dropped, a certificate
-//! that was revoked or has ended. Whoever reads from it or writes to it is woken for that.
+//! that was revoked or has ended. A task that reads from it or writes to it is woken for that.
 //! Always holds: what was vouched for by neither set of credentials is never read; a replacement between a handshake
 //! and the first byte is not missed ([`Changes`] are subscribed to before the handshake's credentials are taken).
 
@@ -79,7 +79,7 @@ impl Changes {
                 return error;
             }
         }
-        // Nobody can replace them any more.
+        // Nothing can replace them any more.
         std::future::pending().await
     }
 }
@@ -149,7 +149,7 @@ impl<S: Stream> AsyncWrite for VouchedStream<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // A goodbye harms nobody.
+        // A goodbye does no harm.
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
