@@ -337,8 +337,10 @@ struct Stage<'a> {
     options: Scope,
 }
 
-/// Filters that find out who asks.
+/// Filters that find out which user sends a request.
 const AUTHENTICATORS: [&str; 2] = ["tempauth", "keystoneauth"];
+/// The one of them that verifies signatures of S3.
+const VERIFIES_SIGNATURES: &str = "tempauth";
 
 /// With the second half of `s3api` right behind authentication, which has to stand behind the first.
 fn with_s3_operations(mut pipeline: Vec<Stage<'_>>) -> Result<Vec<Stage<'_>>, SettingsError> {
@@ -347,7 +349,8 @@ fn with_s3_operations(mut pipeline: Vec<Stage<'_>>) -> Result<Vec<Stage<'_>>, Se
     };
     let options = pipeline[front].options.clone();
     let last = pipeline.iter().rposition(|stage| AUTHENTICATORS.contains(&stage.egg));
-    let Some(last) = last.filter(|last| *last > front) else {
+    let verifies = pipeline[front..].iter().any(|stage| stage.egg == VERIFIES_SIGNATURES);
+    let Some(last) = last.filter(|_| verifies) else {
         return Err(options.wrong(
             "use",
             "s3api in front of tempauth in the pipeline, which verifies signatures",

@@ -51,6 +51,8 @@ pub struct SignedRequest {
     pub string_to_sign: String,
     /// What some clients sign in its place; as good.
     pub alternative: Option<String>,
+    /// The request in the form of which a hash was signed (version 4), which helps to find why a signature is wrong.
+    pub canonical_request: Option<String>,
     /// Of version 4; absent in signatures of version 2.
     pub scope: Option<SigningScope>,
 }
@@ -136,6 +138,7 @@ mod tests {
                              7344ae5b7ee6c3e7e6b0fe0640412a37625d1fbfff95c48bbb2dc43964946972"
                 .into(),
             alternative: None,
+            canonical_request: None,
             scope: Some(scope),
         };
         assert!(signed.is_signed_with("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"));
@@ -151,6 +154,7 @@ mod tests {
             signature: "qgk2+6Sv9/oM7G3qLEjTH1a1l1g=".into(),
             string_to_sign: "GET\n\n\nTue, 27 Mar 2007 19:36:42 +0000\n/awsexamplebucket1/photos/puppy.jpg".into(),
             alternative: None,
+            canonical_request: None,
             scope: None,
         };
         assert!(signed.is_signed_with("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"));

@@ -2,7 +2,7 @@
 //!
 //! Source: AWS, "Checking object integrity in Amazon S3".
 
-use crate::error::{BAD_DIGEST, CONTENT_SHA256_MISMATCH, INVALID_DIGEST, INVALID_REQUEST, S3Error};
+use crate::error::{BAD_DIGEST, CONTENT_SHA256_MISMATCH, INVALID_DIGEST, INVALID_REQUEST, MALFORMED_TRAILER, S3Error};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crc_fast::CrcAlgorithm;
@@ -134,10 +134,14 @@ enum Claim {
 impl Checksum {
     /// The SHA-256 that was signed: hexadecimal digits.
     pub fn payload(digest: &str) -> Self {
+        Self::claimed(Algorithm::Sha256, Claim::Payload(digest.to_owned()))
+    }
+
+    fn claimed(algorithm: Algorithm, claim: Claim) -> Self {
         Self {
-            algorithm: Algorithm::Sha256,
-            running: Algorithm::Sha256.start(),
-            claim: Claim::Payload(digest.to_owned()),
+            algorithm,
+            running: algorithm.start(),
+            claim,
         }
     }
 }
@@ -150,46 +154,52 @@ pub struct Checksums {
 }
 
 impl Checksums {
-    /// Those in the headers of a request. At most one is allowed.
-    pub fn of_headers(headers: &HeaderMap) -> Result<Self, S3Error> {
-        let mut found = Self::default();
-        for (name, value) in headers {
-            let Some(algorithm) = Algorithm::of_header(name.as_str()) else {
-                continue;
-            };
-            if !found.wanted.is_empty() {
-                return Err(INVALID_REQUEST
-                    .saying("Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed."));
-            }
-            let claim = Claim::Header(decode(algorithm, value.as_bytes())?);
-            found.wanted.push(Checksum {
-                algorithm,
-                running: algorithm.start(),
-                claim,
-            });
-        }
-        Ok(found)
-    }
-
     /// One more.
     pub fn add(&mut self, checksum: Checksum) {
         self.wanted.push(checksum);
     }
 
-    /// A checksum comes behind the body, in a header of this name (`x-amz-trailer`).
-    pub fn expect_trailer(&mut self, name: &str) -> Result<(), S3Error> {
-        let Some(algorithm) = Algorithm::of_header(name.trim()) else {
-            return Err(INVALID_REQUEST.saying("The value specified in the x-amz-trailer header is not supported"));
-        };
-        if !self.wanted.is_empty() {
+    /// Those that the headers of a request name: in a header, or behind the body (`x-amz-trailer`); at most one is
+    /// allowed. Returns whether headers come behind the body.
+    pub fn read(&mut self, headers: &HeaderMap, is_streaming: bool) -> Result<bool, S3Error> {
+        let text = |name: &str| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
+        let mut sent = Vec::new();
+        for (name, value) in headers {
+            let Some(rest) = name.as_str().strip_prefix("x-amz-checksum-") else {
+                continue;
+            };
+            match Algorithm::of_header(name.as_str()) {
+                Some(algorithm) => sent.push((algorithm, value)),
+                None if ["type", "algorithm", "mode"].contains(&rest) => {}
+                None => {
+                    return Err(INVALID_REQUEST
+                        .saying("The algorithm type you specified in x-amz-checksum- header is invalid."));
+                }
+            }
+        }
+        let trailers = trailers(&text("x-amz-trailer").unwrap_or_default())?;
+        if sent.len() > 1 || trailers.len() > 1 {
+            return Err(INVALID_REQUEST
+                .saying("Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed."));
+        }
+        let (sent, trailer) = (sent.first(), trailers.first());
+        if let Some(declared) = text("x-amz-sdk-checksum-algorithm") {
+            check_declared(&declared, sent.map(|(algorithm, _)| *algorithm).or(trailer.copied()))?;
+        }
+        if sent.is_some() && trailer.is_some() {
             return Err(INVALID_REQUEST.saying("Expecting a single x-amz-checksum- header"));
         }
-        self.wanted.push(Checksum {
-            algorithm,
-            running: algorithm.start(),
-            claim: Claim::Trailer,
-        });
-        Ok(())
+        if trailer.is_some() && !is_streaming {
+            return Err(MALFORMED_TRAILER.into());
+        }
+        if let Some((algorithm, value)) = sent {
+            let claimed = decode(*algorithm, value.as_bytes(), "header")?;
+            self.add(Checksum::claimed(*algorithm, Claim::Header(claimed)));
+        }
+        if let Some(algorithm) = trailer {
+            self.add(Checksum::claimed(*algorithm, Claim::Trailer));
+        }
+        Ok(trailer.is_some())
     }
 
     /// Where the reader of the body leaves what comes behind it.
@@ -227,9 +237,9 @@ impl Checksums {
                     let sent = self.trailer.0.lock().take();
                     let (name, value) = sent.unwrap_or_default();
                     if name != checksum.algorithm.header() {
-                        return Err(crate::error::MALFORMED_TRAILER.into());
+                        return Err(MALFORMED_TRAILER.into());
                     }
-                    let claimed = decode(checksum.algorithm, value.trim().as_bytes())?;
+                    let claimed = decode(checksum.algorithm, value.trim().as_bytes(), "trailing header")?;
                     agree(checksum.algorithm, &claimed, &computed)?;
                 }
             }
@@ -251,12 +261,40 @@ fn agree(algorithm: Algorithm, claimed: &[u8], computed: &[u8]) -> Result<(), S3
     )))
 }
 
-fn decode(algorithm: Algorithm, text: &[u8]) -> Result<Vec<u8>, S3Error> {
+/// The algorithms of the headers that come behind the body.
+fn trailers(names: &str) -> Result<Vec<Algorithm>, S3Error> {
+    let names = names.trim_end_matches([',', ' ']);
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let algorithm = |name: &str| {
+        Algorithm::of_header(name.trim())
+            .ok_or_else(|| INVALID_REQUEST.saying("The value specified in the x-amz-trailer header is not supported"))
+    };
+    names.split(',').map(algorithm).collect()
+}
+
+/// What `x-amz-sdk-checksum-algorithm` announces must be there.
+fn check_declared(declared: &str, sent: Option<Algorithm>) -> Result<(), S3Error> {
+    let Some(sent) = sent else {
+        return Err(INVALID_REQUEST.saying(
+            "x-amz-sdk-checksum-algorithm specified, but no corresponding x-amz-checksum-* or x-amz-trailer headers were \
+             found.",
+        ));
+    };
+    let name = sent.header().trim_start_matches("x-amz-checksum-");
+    match name.eq_ignore_ascii_case(declared) {
+        true => Ok(()),
+        false => Err(INVALID_REQUEST.saying("Value for x-amz-sdk-checksum-algorithm header is invalid.")),
+    }
+}
+
+fn decode(algorithm: Algorithm, text: &[u8], place: &str) -> Result<Vec<u8>, S3Error> {
     let bytes = STANDARD
         .decode(text)
         .ok()
         .filter(|bytes| bytes.len() == algorithm.size());
-    bytes.ok_or_else(|| INVALID_REQUEST.saying(format!("Value for {} header is invalid.", algorithm.header())))
+    bytes.ok_or_else(|| INVALID_REQUEST.saying(format!("Value for {} {place} is invalid.", algorithm.header())))
 }
 
 /// The SHA-256 of these bytes, in digits.
@@ -306,7 +344,8 @@ mod tests {
                     http::HeaderValue::from_static(value),
                 )
             });
-            Checksums::of_headers(&pairs.collect()).map(|found| found.wanted.len())
+            let mut found = Checksums::default();
+            found.read(&pairs.collect(), false).map(|_| found.wanted.len())
         };
         assert_eq!(
             headers(&[("x-amz-checksum-crc32", "y/Q5Jg=="), ("x-amz-checksum-type", "x")]),

@@ -13,10 +13,12 @@
 //! Source: AWS, "Signature calculations for the Authorization header: transferring payload in multiple chunks".
 
 use crate::checksum::{Trailer, sha256_hex};
-use crate::error::{INCOMPLETE_BODY, INVALID_CHUNK_SIZE, MALFORMED_TRAILER, S3Error, SIGNATURE_DOES_NOT_MATCH};
+use crate::error::{INCOMPLETE_BODY, INVALID_CHUNK_SIZE, MALFORMED_TRAILER, S3Error};
 use bytes::{Buf, Bytes, BytesMut};
 use identity::signed_request::sha256;
+use identity::{SignedRequest, SigningScope};
 use peer::Body;
+use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
 /// Bytes of a chunk's line, and of the headers behind the last chunk.
@@ -25,30 +27,48 @@ const LONGEST_TRAILER: usize = 16 * 1024;
 /// Bytes of one signed chunk, which is held until its signature was verified; SDKs send 64 KiB to 1 MiB.
 const LARGEST_SIGNED_CHUNK: u64 = 16 << 20;
 
+/// Bytes that every signed chunk but the last must have.
+const LEAST_SIGNED_CHUNK: u64 = 8192;
+
 /// What signatures of chunks are verified with.
 pub struct ChunkSigning {
     key: [u8; 32],
-    /// `TIME\nSCOPE`, as in every string to sign.
-    heading: String,
+    /// When the head was signed, in the long form of ISO 8601.
+    time: String,
+    head: Arc<SignedRequest>,
     /// The signature of what came before.
     previous: String,
+    /// Chunks so far, and the bytes of the last.
+    chunks: u64,
+    last_size: u64,
 }
 
 impl ChunkSigning {
-    /// From the key, time, scope and signature of the request's head.
-    pub fn new(key: [u8; 32], time: &str, scope: &str, seed: &str) -> Self {
+    /// From the derived key, and the time and signature of the request's head.
+    pub fn new(key: [u8; 32], time: &str, head: Arc<SignedRequest>) -> Self {
         Self {
             key,
-            heading: format!("{time}\n{scope}"),
-            previous: seed.to_owned(),
+            time: time.to_owned(),
+            previous: head.signature.clone(),
+            head,
+            chunks: 0,
+            last_size: LEAST_SIGNED_CHUNK,
         }
     }
 
     fn verify(&mut self, algorithm: &str, content: &str, signature: &str) -> Result<(), S3Error> {
-        let message = format!("{algorithm}\n{}\n{}\n{content}", self.heading, self.previous);
+        let scope = self.head.scope.as_ref().map(SigningScope::text).unwrap_or_default();
+        let message = format!("{algorithm}\n{}\n{scope}\n{}\n{content}", self.time, self.previous);
         let expected = vocabulary::hex::encode(sha256(&self.key, message.as_bytes()));
         if !bool::from(expected.as_bytes().ct_eq(signature.as_bytes())) {
-            return Err(SIGNATURE_DOES_NOT_MATCH.into());
+            let head = &self.head;
+            let canonical = head.canonical_request.as_deref();
+            return Err(S3Error::wrong_signature(
+                &head.access_key,
+                &message,
+                signature,
+                canonical,
+            ));
         }
         self.previous = expected;
         Ok(())
@@ -62,6 +82,18 @@ impl ChunkSigning {
     fn verify_trailer(&mut self, headers: &str, signature: &str) -> Result<(), S3Error> {
         self.verify("AWS4-HMAC-SHA256-TRAILER", &sha256_hex(headers.as_bytes()), signature)
     }
+
+    /// A chunk of this size begins: no small one may have been before it.
+    fn begin(&mut self, size: u64) -> Result<(), S3Error> {
+        self.chunks += 1;
+        if size > 0 && self.last_size < LEAST_SIGNED_CHUNK {
+            return Err(INVALID_CHUNK_SIZE
+                .about("Chunk", self.chunks.to_string())
+                .with("BadChunkSize", self.last_size.to_string()));
+        }
+        self.last_size = size;
+        Ok(())
+    }
 }
 
 /// Reads such a body.
@@ -71,7 +103,8 @@ pub struct ChunkedBody {
     signing: Option<ChunkSigning>,
     has_trailer: bool,
     trailer: Trailer,
-    /// Bytes of the object that are still to come.
+    /// Bytes of the object, and how many of them are still to come.
+    length: u64,
     left: u64,
     /// Bytes of the present chunk that are still to come; of an unsigned body only.
     in_chunk: u64,
@@ -90,6 +123,7 @@ impl ChunkedBody {
             signing,
             has_trailer,
             trailer,
+            length,
             left: length,
             in_chunk: 0,
             is_over: false,
@@ -112,8 +146,15 @@ impl ChunkedBody {
         }
         let line = self.line(LONGEST_LINE).await?;
         let (size, signature) = parse_line(&line)?;
+        if let Some(signing) = &mut self.signing {
+            signing.begin(size)?;
+            if signature.is_empty() {
+                return Err(Some(INCOMPLETE_BODY.into()));
+            }
+        }
         if size > self.left {
-            return Err(Some(INCOMPLETE_BODY.into()));
+            let provided = (self.length - self.left).saturating_add(size);
+            return Err(Some(S3Error::wrong_length(provided, self.length)));
         }
         self.left -= size;
         if size == 0 {
@@ -141,7 +182,7 @@ impl ChunkedBody {
         Ok(bytes)
     }
 
-    async fn signed_bytes(&mut self, size: u64, signature: Option<String>) -> Result<Bytes, ChunkError> {
+    async fn signed_bytes(&mut self, size: u64, signature: String) -> Result<Bytes, ChunkError> {
         if size > LARGEST_SIGNED_CHUNK {
             return Err(Some(INVALID_CHUNK_SIZE.into()));
         }
@@ -151,28 +192,28 @@ impl ChunkedBody {
         }
         let bytes = self.buffer.split_to(size).freeze();
         if let Some(signing) = &mut self.signing {
-            signing.verify_chunk(&bytes, &signature.unwrap_or_default())?;
+            signing.verify_chunk(&bytes, &signature)?;
         }
         self.line_end().await?;
         Ok(bytes)
     }
 
     /// Behind the last chunk.
-    async fn end(&mut self, signature: Option<String>) -> Result<(), ChunkError> {
+    async fn end(&mut self, signature: String) -> Result<(), ChunkError> {
         if self.left > 0 {
-            return Err(Some(INCOMPLETE_BODY.into()));
+            return Err(Some(S3Error::wrong_length(self.length - self.left, self.length)));
         }
         if let Some(signing) = &mut self.signing {
-            signing.verify_chunk(b"", &signature.unwrap_or_default())?;
+            signing.verify_chunk(b"", &signature)?;
         }
         let mut signed = String::new();
         let mut trailer_signature = String::new();
         loop {
             let room = LONGEST_TRAILER.saturating_sub(signed.len()).min(LONGEST_LINE);
-            let line = match self.line(room).await {
-                // Some clients leave out the empty line at the end.
-                Err(None) if self.buffer.is_empty() => break,
-                line => line?,
+            // Some clients leave out the empty line at the end.
+            let line = match self.is_at_end().await? {
+                true => String::new(),
+                false => self.line(room).await?,
             };
             if line.is_empty() {
                 break;
@@ -188,12 +229,23 @@ impl ChunkedBody {
             signed.push_str(&format!("{}:{}\n", name.to_ascii_lowercase(), value.trim()));
             self.trailer.note(name, value);
         }
-        if self.has_trailer
-            && let Some(signing) = &mut self.signing
-        {
-            signing.verify_trailer(&signed, &trailer_signature)?;
+        match &mut self.signing {
+            Some(_) if self.has_trailer == trailer_signature.is_empty() => Err(Some(INCOMPLETE_BODY.into())),
+            Some(signing) if self.has_trailer => Ok(signing.verify_trailer(&signed, &trailer_signature)?),
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Whether nothing follows.
+    async fn is_at_end(&mut self) -> Result<bool, ChunkError> {
+        while self.buffer.is_empty() {
+            match self.body.next().await {
+                Some(Ok(bytes)) => self.buffer = bytes.into(),
+                Some(Err(_)) => return Err(None),
+                None => return Ok(true),
+            }
+        }
+        Ok(false)
     }
 
     async fn more(&mut self) -> Result<(), ChunkError> {
@@ -207,7 +259,8 @@ impl ChunkedBody {
                 self.buffer.extend_from_slice(&bytes);
                 Ok(())
             }
-            Some(Err(_)) | None => Err(None),
+            Some(Err(_)) => Err(None),
+            None => Err(Some(INCOMPLETE_BODY.into())),
         }
     }
 
@@ -223,23 +276,32 @@ impl ChunkedBody {
             if let Some(end) = memchr::memchr(b'\n', &self.buffer) {
                 let line = self.buffer.split_to(end);
                 self.buffer.advance(1);
-                let line = line.strip_suffix(b"\r").unwrap_or(&line);
-                return String::from_utf8(line.to_vec()).map_err(|_| Some(INVALID_CHUNK_SIZE.into()));
+                let line = line.strip_suffix(b"\r").map(|line| String::from_utf8(line.to_vec()));
+                return match line {
+                    Some(Ok(line)) => Ok(line),
+                    _ => Err(Some(INCOMPLETE_BODY.into())),
+                };
             }
             if self.buffer.len() > longest {
-                return Err(Some(INVALID_CHUNK_SIZE.into()));
+                return Err(Some(INCOMPLETE_BODY.into()));
             }
             self.more().await?;
         }
     }
 }
 
-fn parse_line(line: &str) -> Result<(u64, Option<String>), S3Error> {
+/// `SIZE;chunk-signature=…`: the size, and the signature; an empty one where there is none.
+fn parse_line(line: &str) -> Result<(u64, String), S3Error> {
     let (size, extension) = line.split_once(';').unwrap_or((line, ""));
+    let size = size.trim_end();
     let is_hex = !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_hexdigit());
     let size = u64::from_str_radix(size, 16).ok().filter(|_| is_hex);
-    let signature = extension.trim().strip_prefix("chunk-signature=").map(str::to_owned);
-    size.map(|size| (size, signature)).ok_or(INVALID_CHUNK_SIZE.into())
+    let size = size.ok_or(S3Error::from(INCOMPLETE_BODY))?;
+    let (name, value) = extension.split_once('=').unwrap_or((extension, ""));
+    match name.trim() {
+        "chunk-signature" if value.contains(';') => Err(INCOMPLETE_BODY.into()),
+        _ => Ok((size, value.trim().to_owned())),
+    }
 }
 
 #[cfg(test)]

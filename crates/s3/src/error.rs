@@ -39,7 +39,7 @@ codes! {
     CONTENT_SHA256_MISMATCH = "XAmzContentSHA256Mismatch", 400, "The provided 'x-amz-content-sha256' header does not match what was computed.";
     ENTITY_TOO_LARGE = "EntityTooLarge", 400, "Your proposed upload exceeds the maximum allowed object size.";
     ENTITY_TOO_SMALL = "EntityTooSmall", 400, "Your proposed upload is smaller than the minimum allowed object size.";
-    INCOMPLETE_BODY = "IncompleteBody", 400, "You did not provide the number of bytes specified by the Content-Length HTTP header.";
+    INCOMPLETE_BODY = "IncompleteBody", 400, "The request body terminated unexpectedly";
     INTERNAL_ERROR = "InternalError", 500, "We encountered an internal error. Please try again.";
     INVALID_ARGUMENT = "InvalidArgument", 400, "Invalid Argument.";
     INVALID_BUCKET_NAME = "InvalidBucketName", 400, "The specified bucket is not valid.";
@@ -48,6 +48,7 @@ codes! {
     INVALID_LOCATION = "InvalidLocationConstraint", 400, "The specified location constraint is not valid.";
     INVALID_PART = "InvalidPart", 400, "One or more of the specified parts could not be found. The part might not have been uploaded, or the specified entity tag might not have matched the part's entity tag.";
     INVALID_PART_ORDER = "InvalidPartOrder", 400, "The list of parts was not in ascending order. Parts list must be specified in order by part number.";
+    INVALID_PART_NUMBER = "InvalidPartNumber", 416, "The requested partnumber is not satisfiable";
     INVALID_RANGE = "InvalidRange", 416, "The requested range cannot be satisfied.";
     INVALID_REQUEST = "InvalidRequest", 400, "Invalid Request.";
     INVALID_STORAGE_CLASS = "InvalidStorageClass", 400, "The storage class you specified is not valid.";
@@ -113,6 +114,34 @@ impl S3Error {
     pub fn with(mut self, field: &'static str, value: impl Into<String>) -> Self {
         self.fields.push((field, value.into()));
         self
+    }
+
+    /// A body of another length than it should have.
+    pub fn wrong_length(provided: u64, expected: u64) -> Self {
+        INCOMPLETE_BODY
+            .saying("You did not provide the number of bytes specified by the Content-Length HTTP header")
+            .with("NumberBytesExpected", expected.to_string())
+            .with("NumberBytesProvided", provided.to_string())
+    }
+
+    /// A signature that was not made with the secret of its access key: with what was signed here, so that a client's
+    /// developer finds where it differs.
+    pub fn wrong_signature(access_key: &str, string_to_sign: &str, provided: &str, canonical: Option<&str>) -> Self {
+        let bytes = |text: &str| {
+            let digits: Vec<String> = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+            digits.join(" ")
+        };
+        let mut error = SIGNATURE_DOES_NOT_MATCH
+            .about("AWSAccessKeyId", access_key)
+            .with("StringToSign", string_to_sign)
+            .with("SignatureProvided", provided)
+            .with("StringToSignBytes", bytes(string_to_sign));
+        if let Some(canonical) = canonical {
+            error = error
+                .with("CanonicalRequest", canonical)
+                .with("CanonicalRequestBytes", bytes(canonical));
+        }
+        error
     }
 
     /// With the usual words of its code or its own.

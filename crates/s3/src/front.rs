@@ -13,7 +13,7 @@ use crate::error::{
 use crate::payload::SignedBody;
 use crate::signature;
 use http::header::HeaderValue;
-use identity::SignatureRefusal;
+use identity::{SignatureRefusal, SignedRequest};
 use request_pipeline::{ClientRequest, Feature, Next, Request, Response, set_header};
 use serde_json::{Value, json};
 use settings::S3ApiSettings;
@@ -41,7 +41,7 @@ impl S3Front {
     }
 
     /// Reads the call and its signature, and aims the request at what it is about.
-    fn prepare(&self, request: &mut ClientRequest) -> Result<(), S3Error> {
+    fn prepare(&self, request: &mut ClientRequest) -> Result<Option<Arc<SignedRequest>>, S3Error> {
         let call = S3Call::read(request, &self.settings.storage_domain)?;
         if let Some(name) = call.unknown_of_write(&request.method) {
             return Err(NOT_IMPLEMENTED
@@ -52,21 +52,20 @@ impl S3Front {
         let now = self.clock.now().seconds();
         let signature = signature::read(request, bucket.as_deref(), &self.settings, now)?;
         request.headers.remove("authorization");
-        let account = match signature {
-            None => ANONYMOUS.to_owned(),
-            Some(signature) => {
-                let scope = signature.signed.scope.as_ref().map(|scope| scope.text());
-                request.extensions.insert(SignedBody {
-                    payload: signature.payload,
-                    time: signature.time,
-                    scope: scope.unwrap_or_default(),
-                    seed: signature.signed.signature.clone(),
-                });
-                let account = signature.signed.access_key.clone();
-                request.extensions.insert(signature.signed);
-                account
-            }
-        };
+        let signed = signature.map(|signature| {
+            let signed = Arc::new(signature.signed);
+            request.extensions.insert(SignedBody {
+                payload: signature.payload,
+                time: signature.time,
+                signed: signed.clone(),
+            });
+            request.extensions.insert(signed.clone());
+            signed
+        });
+        let account = signed
+            .as_ref()
+            .map_or(ANONYMOUS, |signed| &signed.access_key)
+            .to_owned();
         request.query.clear();
         request.api_version = "v1".into();
         request.aim_at(EntityPath {
@@ -75,7 +74,7 @@ impl S3Front {
             object: call.key.clone(),
         });
         request.extensions.insert(Arc::new(call));
-        Ok(())
+        Ok(signed)
     }
 }
 
@@ -104,11 +103,10 @@ impl Feature for S3Front {
 
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
         let trans_id = request.trans_id.clone();
-        let response = match self.prepare(&mut request) {
-            Ok(()) => next.run(request).await,
+        let mut response = match self.prepare(&mut request) {
+            Ok(signed) => self.in_s3s_form(next.run(request).await, signed.as_deref(), &trans_id),
             Err(error) => error.answer(&trans_id),
         };
-        let mut response = self.in_s3s_form(response, &trans_id);
         for name in ["x-amz-id-2", "x-amz-request-id"] {
             set_header(response.headers_mut(), name, &trans_id);
         }
@@ -118,7 +116,7 @@ impl Feature for S3Front {
 
 impl S3Front {
     /// What features in between have answered becomes a document of S3.
-    fn in_s3s_form(&self, response: Response, trans_id: &str) -> Response {
+    fn in_s3s_form(&self, response: Response, signed: Option<&SignedRequest>, trans_id: &str) -> Response {
         if response.extensions().get::<InS3sForm>().is_some()
             || response.headers().get("content-type") == Some(&HeaderValue::from_static("application/xml"))
         {
@@ -126,7 +124,18 @@ impl S3Front {
         }
         let error: S3Error = match response.status().as_u16() {
             200..=399 => return response,
-            _ if response.extensions().get::<SignatureRefusal>().is_some() => SIGNATURE_DOES_NOT_MATCH.into(),
+            _ if response.extensions().get::<SignatureRefusal>().is_some() => signed.map_or(
+                SIGNATURE_DOES_NOT_MATCH.into(),
+                |SignedRequest {
+                     access_key,
+                     string_to_sign,
+                     signature,
+                     canonical_request,
+                     ..
+                 }| {
+                    S3Error::wrong_signature(access_key, string_to_sign, signature, canonical_request.as_deref())
+                },
+            ),
             401 | 403 => ACCESS_DENIED.into(),
             429 | 498 => self.slow_down(),
             503 => SERVICE_UNAVAILABLE.into(),

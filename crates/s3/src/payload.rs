@@ -6,11 +6,11 @@
 
 use crate::checksum::{Checksum, Checksums, md5_of_header};
 use crate::chunked::{ChunkSigning, ChunkedBody};
-use crate::error::{BAD_DIGEST, INCOMPLETE_BODY, INVALID_ARGUMENT, INVALID_REQUEST, MISSING_CONTENT_LENGTH, S3Error};
+use crate::error::{BAD_DIGEST, INCOMPLETE_BODY, INVALID_REQUEST, MISSING_CONTENT_LENGTH, S3Error};
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue};
-use identity::VerifiedKey;
+use identity::{SignedRequest, VerifiedKey};
 use md5::{Digest, Md5};
 use parking_lot::Mutex;
 use peer::{Body, BodyError};
@@ -30,24 +30,21 @@ pub enum PayloadHash {
         text: String,
         /// Whether each chunk has a signature.
         is_signed: bool,
-        /// Whether headers follow the last chunk.
-        has_trailer: bool,
     },
 }
 
 impl PayloadHash {
     /// Of the header's value.
     pub fn parse(text: &str) -> Self {
-        let streaming = |is_signed, has_trailer| Self::Streaming {
+        let streaming = |is_signed| Self::Streaming {
             text: text.to_owned(),
             is_signed,
-            has_trailer,
         };
         match text {
             "UNSIGNED-PAYLOAD" => Self::Unsigned,
-            "STREAMING-AWS4-HMAC-SHA256-PAYLOAD" => streaming(true, false),
-            "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER" => streaming(true, true),
-            "STREAMING-UNSIGNED-PAYLOAD-TRAILER" => streaming(false, true),
+            "STREAMING-AWS4-HMAC-SHA256-PAYLOAD" => streaming(true),
+            "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER" => streaming(true),
+            "STREAMING-UNSIGNED-PAYLOAD-TRAILER" => streaming(false),
             _ => Self::Sha256(text.to_owned()),
         }
     }
@@ -68,10 +65,8 @@ pub struct SignedBody {
     pub payload: PayloadHash,
     /// When (`20130524T000000Z`).
     pub time: String,
-    /// `date/region/s3/aws4_request`.
-    pub scope: String,
     /// The signature of the head, which the first chunk's signature continues.
-    pub seed: String,
+    pub signed: Arc<SignedRequest>,
 }
 
 /// Why a body was refused, once it was.
@@ -94,23 +89,19 @@ impl Verdict {
 /// then the object's bytes, its `Content-Length` their number.
 pub fn check_body(request: &mut Request, signed: Option<&SignedBody>) -> Result<Verdict, S3Error> {
     let verdict = Verdict::default();
-    let mut wanted = Checksums::of_headers(&request.headers)?;
+    let mut wanted = Checksums::default();
     let payload = signed.map_or(&PayloadHash::Unsigned, |signed| &signed.payload);
-    match payload {
-        PayloadHash::Unsigned => {}
-        PayloadHash::Sha256(digest) => wanted.add(Checksum::payload(digest)),
-        PayloadHash::Streaming {
-            is_signed, has_trailer, ..
-        } => {
-            let signing = match (is_signed, signed) {
-                (true, Some(signed)) => Some(chunk_signing(request, signed)?),
-                _ => None,
-            };
-            if *has_trailer && let Some(name) = request.header("x-amz-trailer") {
-                wanted.expect_trailer(name)?;
-            }
-            take_chunks_off(request, signing, *has_trailer, &mut wanted, &verdict)?;
-        }
+    let is_streaming = matches!(payload, PayloadHash::Streaming { .. });
+    if let PayloadHash::Sha256(digest) = payload {
+        wanted.add(Checksum::payload(digest));
+    }
+    let has_trailer = wanted.read(&request.headers, is_streaming)?;
+    if let PayloadHash::Streaming { is_signed, .. } = payload {
+        let signing = match (is_signed, signed) {
+            (true, Some(signed)) => Some(chunk_signing(request, signed)?),
+            _ => None,
+        };
+        take_chunks_off(request, signing, has_trailer, &mut wanted, &verdict)?;
     }
     let has_length = ["content-length", "transfer-encoding"]
         .iter()
@@ -131,7 +122,7 @@ fn chunk_signing(request: &Request, signed: &SignedBody) -> Result<ChunkSigning,
         INVALID_REQUEST
             .saying("Signed chunks cannot be verified with this authenticator: send UNSIGNED-PAYLOAD or a digest")
     })?;
-    Ok(ChunkSigning::new(key, &signed.time, &signed.scope, &signed.seed))
+    Ok(ChunkSigning::new(key, &signed.time, signed.signed.clone()))
 }
 
 fn take_chunks_off(
@@ -141,11 +132,13 @@ fn take_chunks_off(
     wanted: &mut Checksums,
     verdict: &Verdict,
 ) -> Result<(), S3Error> {
-    let length: u64 = request
+    let length = request
         .header("x-amz-decoded-content-length")
-        .ok_or_else(|| S3Error::from(MISSING_CONTENT_LENGTH))?
-        .parse()
-        .map_err(|_| INVALID_ARGUMENT.saying("x-amz-decoded-content-length must be a number"))?;
+        .and_then(|length| length.parse::<u64>().ok());
+    let length = length.ok_or_else(|| S3Error::from(MISSING_CONTENT_LENGTH))?;
+    if request.body.length().is_some_and(|sent| length > 0 && length >= sent) {
+        return Err(INCOMPLETE_BODY.into());
+    }
     let encodings: Vec<String> = request
         .header("content-encoding")
         .unwrap_or_default()
@@ -219,7 +212,8 @@ fn checked(body: Body, wanted: Checksums, verdict: Verdict) -> Body {
                     None => {
                         state.is_over = true;
                         if length.is_some_and(|length| length != state.passed) {
-                            return Some((Err(verdict.refuse(INCOMPLETE_BODY.into())), state));
+                            let error = S3Error::wrong_length(state.passed, length.unwrap_or_default());
+                            return Some((Err(verdict.refuse(error)), state));
                         }
                         if let Err(error) = state.wanted.check() {
                             return Some((Err(verdict.refuse(error)), state));
@@ -251,7 +245,7 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
     if let Some(md5) = content_md5 {
         let expected = md5_of_header(&md5)?;
         if Md5::digest(&bytes).as_slice() != expected {
-            return Err(BAD_DIGEST.into());
+            return Err(BAD_DIGEST.about("ExpectedDigest", md5));
         }
     }
     Ok(bytes)

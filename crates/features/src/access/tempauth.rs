@@ -133,7 +133,7 @@ impl Feature for Auth {
         if request.authorize_override && self.allow_overrides {
             return next.run(request).await;
         }
-        if let Some(signed) = request.extensions.remove::<SignedRequest>() {
+        if let Some(signed) = request.extensions.remove::<Arc<SignedRequest>>() {
             if let Err(refusal) = self.identify_signed(&mut request, &signed) {
                 self.statsd.increment("unauthorized");
                 let mut response = reply::status_for(&request.method, 403);

@@ -1,7 +1,8 @@
 //! Behind authentication: what S3 asks for becomes requests of Swift's verbs, their answers those of S3.
 //!
 //! Always holds: an operation or a sub-resource that is not served is refused with `NotImplemented` before anything
-//! happens; every request of Swift's verbs is authorised as the client's own.
+//! happens; every request of Swift's verbs is authorised as the client's own; a signature that no authenticator has
+//! verified ends the request.
 //!
 //! | operations | file |
 //! |---|---|
@@ -33,7 +34,7 @@ use crate::payload::SignedBody;
 use crate::xml::XmlWriter;
 use http::Method;
 use http::header::HeaderValue;
-use identity::VerifiedKey;
+use identity::{SignedRequest, VerifiedKey};
 use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use settings::S3ApiSettings;
 use std::sync::Arc;
@@ -87,6 +88,12 @@ impl Feature for S3Operations {
         };
         request.extensions.remove::<Arc<S3Call>>();
         let trans_id = request.trans_id.clone();
+        if request.extensions.remove::<Arc<SignedRequest>>().is_some() {
+            // No authenticator has looked at the signature: it may be anything.
+            let mut response = S3Error::from(ACCESS_DENIED).answer(&trans_id);
+            response.extensions_mut().insert(InS3sForm);
+            return response;
+        }
         let operation = Operation {
             service: self,
             request,

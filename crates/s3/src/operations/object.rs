@@ -3,7 +3,7 @@
 use super::bucket::empty;
 use super::{Done, Operation, headers};
 use crate::checksum::{Algorithm, md5_of_header};
-use crate::error::{ENTITY_TOO_LARGE, INTERNAL_ERROR, S3Error};
+use crate::error::{BAD_DIGEST, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_PART_NUMBER, S3Error};
 use crate::payload::check_body;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
@@ -24,11 +24,23 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     let mut ask = operation.further(method.clone(), operation.container().with_object(operation.key()));
     ask.headers
         .extend(headers::conditions(&operation.request.headers, &method));
-    if let Some(number) = operation.number("partNumber", 1, operation.service.settings.max_upload_part_num)? {
+    let part = operation.number("partNumber", 1, operation.service.settings.max_upload_part_num)?;
+    if let Some(number) = part {
         ask.query = format!("part-number={number}");
     }
     let wants_checksum = operation.request.header("x-amz-checksum-mode") == Some("ENABLED");
     let response = operation.send(ask).await;
+    if response.status() == 416
+        && let Some(number) = part
+    {
+        let count = response
+            .headers()
+            .get("x-parts-count")
+            .and_then(|count| count.to_str().ok());
+        return Err(INVALID_PART_NUMBER
+            .about("ActualPartCount", count.unwrap_or("1"))
+            .with("PartNumberRequested", number.to_string()));
+    }
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
     }
@@ -62,9 +74,12 @@ pub(super) async fn put(mut operation: Operation<'_>) -> Done {
 
 /// Stores the body of the request as this object (of the bucket or a part), with these headers.
 pub(super) async fn upload(operation: &mut Operation<'_>, entity: EntityPath, mut stored: HeaderMap) -> Done {
-    if let Some(md5) = operation.request.header("content-md5") {
-        let digest = vocabulary::hex::encode(md5_of_header(md5)?);
-        stored.insert(ETAG, HeaderValue::from_str(&digest).map_err(|_| INTERNAL_ERROR)?);
+    let digest = match operation.request.header("content-md5") {
+        Some(md5) => Some(vocabulary::hex::encode(md5_of_header(md5)?)),
+        None => None,
+    };
+    if let Some(digest) = &digest {
+        stored.insert(ETAG, HeaderValue::from_str(digest).map_err(|_| INTERNAL_ERROR)?);
     }
     let checksum = sent_checksum(&operation.request.headers);
     if let Some((_, name, value)) = &checksum
@@ -90,6 +105,11 @@ pub(super) async fn upload(operation: &mut Operation<'_>, entity: EntityPath, mu
     let response = operation.send(put).await;
     if let Some(refusal) = verdict.refusal() {
         return Err(refusal);
+    }
+    if response.status() == 422
+        && let Some(digest) = digest
+    {
+        return Err(BAD_DIGEST.about("ExpectedDigest", digest));
     }
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);

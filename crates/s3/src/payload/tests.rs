@@ -20,8 +20,14 @@ fn signed(payload: &str) -> SignedBody {
     SignedBody {
         payload: PayloadHash::parse(payload),
         time: String::new(),
-        scope: String::new(),
-        seed: String::new(),
+        signed: Arc::new(SignedRequest {
+            access_key: String::new(),
+            signature: String::new(),
+            string_to_sign: String::new(),
+            alternative: None,
+            canonical_request: None,
+            scope: None,
+        }),
     }
 }
 

@@ -131,9 +131,12 @@ fn signature_of(request: &Request, access_key: &str, signature: &str, date: &str
             signature: signature.to_owned(),
             alternative: is_bucket.then(|| format!("{head}{path}/{parameters}")),
             string_to_sign: format!("{head}{path}{parameters}"),
+            canonical_request: None,
             scope: None,
         },
-        payload: PayloadHash::Unsigned,
+        payload: request
+            .header("x-amz-content-sha256")
+            .map_or(PayloadHash::Unsigned, PayloadHash::parse),
         time: String::new(),
     }
 }

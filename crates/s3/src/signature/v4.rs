@@ -235,6 +235,7 @@ fn finish(
             signature: parts.signature,
             string_to_sign,
             alternative: None,
+            canonical_request: Some(canonical),
             scope: Some(scope),
         },
         payload,
