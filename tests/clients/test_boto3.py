@@ -16,15 +16,22 @@ from harness.client import Client
 MIB = 1 << 20
 
 
-def client_of(system, user="test:tester", key="testing", version="s3v4"):
-    endpoint = urlsplit(system.auth_url)
+def client_of(store, user="test:tester", key="testing", version="s3v4"):
+    endpoint = urlsplit(store.auth_url)
     return boto3.client("s3", endpoint_url=f"{endpoint.scheme}://{endpoint.netloc}", aws_access_key_id=user, aws_secret_access_key=key,
                         region_name="us-east-1", config=Config(signature_version=version, s3={"addressing_style": "path"}, retries={"max_attempts": 0}))
 
 
+@pytest.fixture(scope="module")
+def store(request, shared):
+    """Servers of their own: `martlet up` has no s3api in its pipeline yet."""
+    kind = "openstack" if request.config.getoption("--sut") == "openstack" else "separate"
+    return shared.get(kind, kind)
+
+
 @pytest.fixture(params=["s3v4", "s3"])
-def s3(system, request):
-    return client_of(system, version=request.param)
+def s3(store, request):
+    return client_of(store, version=request.param)
 
 
 @pytest.fixture
@@ -46,8 +53,8 @@ def code_of(call, **arguments):
     return refused.value.response["Error"]["Code"]
 
 
-def test_objects_are_the_same_on_both_sides(system, s3, bucket):
-    swift = Client(system.auth_url)
+def test_objects_are_the_same_on_both_sides(store, s3, bucket):
+    swift = Client(store.auth_url)
     put = s3.put_object(Bucket=bucket, Key="a/b c+\u00fc", Body=b"hello", Metadata={"under_score": "x", "plain": "1"}, ContentType="text/x")
     assert put["ETag"] == '"' + hashlib.md5(b"hello").hexdigest() + '"'
     got = s3.get_object(Bucket=bucket, Key="a/b c+\u00fc")
@@ -81,14 +88,14 @@ def test_listings_come_in_pages(s3, bucket):
     assert bucket in [found["Name"] for found in s3.list_buckets()["Buckets"]]
 
 
-def test_uploads_in_parts(system, s3, bucket):
+def test_uploads_in_parts(store, s3, bucket):
     body = bytes(range(256)) * (11 * MIB // 256)
     s3.upload_fileobj(io.BytesIO(body), bucket, "big", ExtraArgs={"Metadata": {"a": "b"}},
                       Config=TransferConfig(multipart_threshold=5 * MIB, multipart_chunksize=5 * MIB))
     head = s3.head_object(Bucket=bucket, Key="big")
     digests = b"".join(hashlib.md5(body[at:at + 5 * MIB]).digest() for at in range(0, len(body), 5 * MIB))
     assert head["ETag"] == f'"{hashlib.md5(digests).hexdigest()}-3"' and head["Metadata"] == {"a": "b"}
-    assert Client(system.auth_url).do("GET", bucket, "big").body == body
+    assert Client(store.auth_url).do("GET", bucket, "big").body == body
     assert s3.get_object(Bucket=bucket, Key="big", PartNumber=2)["Body"].read() == body[5 * MIB:10 * MIB]
     assert s3.list_objects(Bucket=bucket)["Contents"][0]["ETag"] == head["ETag"]
 
@@ -111,7 +118,7 @@ def test_uploads_in_parts(system, s3, bucket):
     assert "Uploads" not in s3.list_multipart_uploads(Bucket=bucket)
 
 
-def test_refusals_have_codes_of_s3(system, s3, bucket):
+def test_refusals_have_codes_of_s3(store, s3, bucket):
     assert code_of(s3.get_object, Bucket=bucket, Key="none") == "NoSuchKey"
     assert code_of(s3.get_object, Bucket="no-such-bucket", Key="none") == "NoSuchBucket"
     assert code_of(s3.create_bucket, Bucket=bucket) == "BucketAlreadyOwnedByYou"
@@ -119,9 +126,9 @@ def test_refusals_have_codes_of_s3(system, s3, bucket):
     assert code_of(s3.put_object, Bucket=bucket, Key="k", Body=b"x", ContentMD5=hashlib.md5(b"y").hexdigest()) == "InvalidDigest"
     s3.put_object(Bucket=bucket, Key="k", Body=b"x")
     assert code_of(s3.delete_bucket, Bucket=bucket) == "BucketNotEmpty"
-    assert code_of(client_of(system, key="wrong").list_buckets) == "SignatureDoesNotMatch"
-    assert code_of(client_of(system, user="test:nobody").list_buckets) == "SignatureDoesNotMatch"
-    assert code_of(client_of(system, user="test2:tester2", key="testing2").head_object, Bucket=bucket, Key="k") == "404"  # a bucket of its own account
+    assert code_of(client_of(store, key="wrong").list_buckets) == "SignatureDoesNotMatch"
+    assert code_of(client_of(store, user="test:nobody").list_buckets) == "SignatureDoesNotMatch"
+    assert code_of(client_of(store, user="test2:tester2", key="testing2").head_object, Bucket=bucket, Key="k") == "404"  # a bucket of its own account
 
 
 def test_an_unknown_parameter_stops_a_deletion(s3, bucket, request):
@@ -135,6 +142,39 @@ def test_an_unknown_parameter_stops_a_deletion(s3, bucket, request):
     finally:
         s3.meta.events.unregister("before-sign.s3.DeleteBucket", ask_more)
     s3.head_bucket(Bucket=bucket)
+
+
+def test_versions(s3, bucket):
+    def enable(status):
+        s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": status})
+        assert s3.get_bucket_versioning(Bucket=bucket)["Status"] == status
+    assert "Status" not in s3.get_bucket_versioning(Bucket=bucket)
+    enable("Enabled")
+    ids = [s3.put_object(Bucket=bucket, Key="k", Body=b"%d" % number)["VersionId"] for number in range(3)]
+    assert len(set(ids)) == 3 and s3.head_object(Bucket=bucket, Key="k")["VersionId"] == ids[2]
+    assert s3.get_object(Bucket=bucket, Key="k", VersionId=ids[0])["Body"].read() == b"0"
+    s3.copy_object(Bucket=bucket, Key="copy", CopySource={"Bucket": bucket, "Key": "k", "VersionId": ids[1]})
+    assert s3.get_object(Bucket=bucket, Key="copy")["Body"].read() == b"1"
+
+    marker = s3.delete_object(Bucket=bucket, Key="k")
+    assert marker["DeleteMarker"] and code_of(s3.get_object, Bucket=bucket, Key="k") == "NoSuchKey"
+    listed = s3.list_object_versions(Bucket=bucket, Prefix="k")
+    assert [(found["VersionId"], found["IsLatest"]) for found in listed["Versions"]] == [(ids[2], False), (ids[1], False), (ids[0], False)]
+    assert [(found["VersionId"], found["IsLatest"]) for found in listed["DeleteMarkers"]] == [(marker["VersionId"], True)]
+    first = s3.list_object_versions(Bucket=bucket, Prefix="k", MaxKeys=2)
+    rest = s3.list_object_versions(Bucket=bucket, Prefix="k", KeyMarker=first["NextKeyMarker"], VersionIdMarker=first["NextVersionIdMarker"])
+    assert first["IsTruncated"] and [found["VersionId"] for found in rest["Versions"]] == ids[1::-1]
+
+    s3.delete_object(Bucket=bucket, Key="k", VersionId=marker["VersionId"])
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"2"
+    s3.delete_object(Bucket=bucket, Key="k", VersionId=ids[2])
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"1"
+    assert code_of(s3.get_object, Bucket=bucket, Key="k", VersionId="0000000001.00000") == "NoSuchVersion"
+    enable("Suspended")
+    listed = s3.list_object_versions(Bucket=bucket)
+    every = [{"Key": found["Key"], "VersionId": found["VersionId"]} for found in listed["Versions"] + listed.get("DeleteMarkers", [])]
+    assert "Errors" not in s3.delete_objects(Bucket=bucket, Delete={"Objects": every})
+    assert "Versions" not in s3.list_object_versions(Bucket=bucket)
 
 
 def test_a_key_that_is_there_is_not_created_again(s3, bucket):

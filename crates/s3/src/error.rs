@@ -62,6 +62,7 @@ codes! {
     NO_SUCH_BUCKET = "NoSuchBucket", 404, "The specified bucket does not exist.";
     NO_SUCH_KEY = "NoSuchKey", 404, "The specified key does not exist.";
     NO_SUCH_UPLOAD = "NoSuchUpload", 404, "The specified multipart upload does not exist. The upload ID might be invalid, or the multipart upload might have been aborted or completed.";
+    NO_SUCH_VERSION = "NoSuchVersion", 404, "The specified version does not exist.";
     NOT_IMPLEMENTED = "NotImplemented", 501, "A header you provided implies functionality that is not implemented.";
     NOT_MODIFIED = "NotModified", 304, "Not Modified";
     OPERATION_ABORTED = "OperationAborted", 409, "A conflicting conditional operation is currently in progress against this resource. Try again.";

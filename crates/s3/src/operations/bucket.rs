@@ -113,12 +113,6 @@ pub(super) async fn location(operation: Operation<'_>) -> Done {
     Ok(document(xml))
 }
 
-/// GetBucketVersioning of a bucket that never kept versions.
-pub(super) async fn versioning(operation: Operation<'_>) -> Done {
-    exists(&operation).await?;
-    Ok(document(XmlWriter::document("VersioningConfiguration")))
-}
-
 async fn exists(operation: &Operation<'_>) -> Result<(), S3Error> {
     let response = operation
         .send(operation.further(Method::HEAD, operation.container()))

@@ -1,7 +1,7 @@
 //! CopyObject: a copy inside the cluster, by Swift's own.
 
-use super::{Done, Operation, document, headers};
-use crate::error::{INVALID_ARGUMENT, INVALID_REQUEST, NOT_IMPLEMENTED, PRECONDITION_FAILED, S3Error};
+use super::{Done, Operation, document, headers, versions};
+use crate::error::{INVALID_ARGUMENT, INVALID_REQUEST, PRECONDITION_FAILED, S3Error};
 use crate::xml::XmlWriter;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
@@ -16,20 +16,38 @@ const CONDITIONS: [(&str, &str); 4] = [
     ("x-amz-copy-source-if-unmodified-since", "if-unmodified-since"),
 ];
 
+/// What is to be copied.
+pub(super) struct CopySource {
+    bucket: String,
+    key: String,
+    version: Option<String>,
+}
+
+impl CopySource {
+    /// As `X-Copy-From` names it.
+    pub(super) fn path(&self) -> String {
+        let path = quote(&format!("/{}/{}", self.bucket, self.key));
+        match &self.version {
+            Some(version) => format!("{path}?version-id={}", quote(version)),
+            None => path,
+        }
+    }
+}
+
 /// CopyObject.
 pub(super) async fn copy(operation: Operation<'_>) -> Done {
-    let (bucket, key) = source(&operation)?;
+    let source = source(&operation)?;
     let replaces = directive(&operation, "x-amz-metadata-directive")?;
     directive(&operation, "x-amz-tagging-directive")?;
-    if !replaces && bucket == operation.bucket() && key == operation.key() {
+    if !replaces && source.version.is_none() && source.bucket == operation.bucket() && source.key == operation.key() {
         return Err(INVALID_REQUEST.saying(
             "This copy request is illegal because it is trying to copy an object to itself without changing the \
              object's metadata, storage class, website redirect location or encryption attributes.",
         ));
     }
-    look_at_source(&operation, &bucket, &key).await?;
+    look_at_source(&operation, &source).await?;
     let mut put = operation.further(Method::PUT, operation.container().with_object(operation.key()));
-    put.set_header("x-copy-from", &quote(&format!("/{bucket}/{key}")));
+    put.set_header("x-copy-from", &source.path());
     put.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     headers::forget_parts(&mut put.headers);
     if replaces {
@@ -56,11 +74,13 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
         "ETag",
         etag.as_ref().and_then(|etag| etag.to_str().ok()).unwrap_or_default(),
     );
-    Ok(document(xml))
+    let mut answer = document(xml);
+    versions::show(answer.headers_mut(), response.headers());
+    Ok(answer)
 }
 
 /// `x-amz-copy-source`: `/bucket/key`, percent-encoded, perhaps with a version.
-pub(super) fn source(operation: &Operation<'_>) -> Result<(String, String), S3Error> {
+pub(super) fn source(operation: &Operation<'_>) -> Result<CopySource, S3Error> {
     let sent = operation.request.header("x-amz-copy-source").unwrap_or_default();
     let refuse = || {
         INVALID_ARGUMENT
@@ -68,17 +88,21 @@ pub(super) fn source(operation: &Operation<'_>) -> Result<(String, String), S3Er
             .with("ArgumentName", "x-amz-copy-source")
             .with("ArgumentValue", sent)
     };
-    let (path, version) = sent.split_once('?').unwrap_or((sent, ""));
-    if version.starts_with("versionId=") {
-        return Err(NOT_IMPLEMENTED.saying("Copies of older versions are not implemented."));
-    }
+    let (path, version) = match sent.split_once("?versionId=") {
+        Some((path, version)) => (path, Some(unquote(version).map_err(|_| refuse())?)),
+        None => (sent, None),
+    };
     let decoded = unquote(path).map_err(|_| refuse())?;
     let path = decoded.strip_prefix('/').unwrap_or(&decoded);
     let (bucket, key) = path.split_once('/').ok_or_else(refuse)?;
     if bucket.is_empty() || key.is_empty() {
         return Err(refuse());
     }
-    Ok((bucket.to_owned(), key.to_owned()))
+    Ok(CopySource {
+        bucket: bucket.to_owned(),
+        key: key.to_owned(),
+        version,
+    })
 }
 
 /// Whether the header says REPLACE rather than COPY.
@@ -95,11 +119,13 @@ fn directive(operation: &Operation<'_>, name: &'static str) -> Result<bool, S3Er
 }
 
 /// The source's headers, if it is there and as the client wants it.
-pub(super) async fn look_at_source(operation: &Operation<'_>, bucket: &str, key: &str) -> Result<HeaderMap, S3Error> {
+pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySource) -> Result<HeaderMap, S3Error> {
+    let CopySource { bucket, key, version } = source;
     let mut head = operation.further(
         Method::HEAD,
         operation.account().with_container(bucket).with_object(key),
     );
+    operation.aim_at_version(&mut head, version.as_deref());
     for (sent, meant) in CONDITIONS {
         if let Some(value) = operation.request.headers.get(sent) {
             head.headers.insert(HeaderName::from_static(meant), value.clone());

@@ -143,7 +143,8 @@ fn argument(name: &str, value: &str, message: &str) -> S3Error {
         .with("ArgumentValue", value)
 }
 
-fn max_keys(text: &str) -> Result<usize, S3Error> {
+/// `max-keys`: at least none, at most what 31 bits hold.
+pub(super) fn max_keys(text: &str) -> Result<usize, S3Error> {
     let number: i64 = text.parse().map_err(|_| {
         argument(
             "max-keys",
@@ -280,7 +281,7 @@ fn print_position(xml: &mut XmlWriter, operation: &Operation<'_>, wish: &Wish, r
 }
 
 /// The entity tag of a row: what S3 calls the object's, in quotes. `hash` may have parameters (`…; s3_etag=…`).
-fn listed_etag(hash: &str, slo_etag: Option<&str>) -> String {
+pub(super) fn listed_etag(hash: &str, slo_etag: Option<&str>) -> String {
     let mut parts = hash.split(';').map(str::trim);
     let plain = parts.next().unwrap_or_default();
     let of_s3 = parts.find_map(|part| part.strip_prefix("s3_etag="));

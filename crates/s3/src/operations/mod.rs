@@ -7,12 +7,13 @@
 //! | operations | file |
 //! |---|---|
 //! | ListBuckets | `service.rs` |
-//! | CreateBucket, HeadBucket, DeleteBucket, GetBucketLocation, GetBucketVersioning | `bucket.rs` |
+//! | CreateBucket, HeadBucket, DeleteBucket, GetBucketLocation | `bucket.rs` |
 //! | ListObjects, ListObjectsV2 | `listing.rs` |
 //! | GetObject, HeadObject, PutObject, DeleteObject | `object.rs`, headers in `headers.rs` |
 //! | CopyObject | `copy.rs` |
 //! | DeleteObjects | `multi_delete.rs` |
 //! | multipart uploads | `multipart/` |
+//! | versions | `versions.rs` |
 
 mod bucket;
 mod copy;
@@ -22,6 +23,7 @@ mod multi_delete;
 mod multipart;
 mod object;
 mod service;
+mod versions;
 
 use crate::call::S3Call;
 use crate::error::{
@@ -127,7 +129,9 @@ impl Operation<'_> {
             ((false, _), &Method::GET, None) => service::list_buckets(self).await,
             ((true, false), &Method::GET, None) => listing::list(self).await,
             ((true, false), &Method::GET, Some("location")) => bucket::location(self).await,
-            ((true, false), &Method::GET, Some("versioning")) => bucket::versioning(self).await,
+            ((true, false), &Method::GET, Some("versioning")) => versions::get(self).await,
+            ((true, false), &Method::PUT, Some("versioning")) => versions::put(self).await,
+            ((true, false), &Method::GET, Some("versions")) => versions::list(self).await,
             ((true, false), &Method::HEAD, None) => bucket::head(self).await,
             ((true, false), &Method::PUT, None) => bucket::create(self).await,
             ((true, false), &Method::DELETE, None) => bucket::delete(self).await,

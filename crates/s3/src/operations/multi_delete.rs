@@ -4,13 +4,17 @@
 
 use super::object::delete_key;
 use super::{Done, Operation, document};
-use crate::error::{INVALID_REQUEST, MALFORMED_XML, NOT_IMPLEMENTED, S3Error};
+use crate::error::{INVALID_REQUEST, MALFORMED_XML, S3Error};
 use crate::payload::collect;
 use crate::xml::{Element, XmlWriter};
 use futures_util::StreamExt;
+use http::HeaderMap;
 
 /// Bytes of the document: a thousand keys of 1,024 characters, each of them escaped.
 const LARGEST_DOCUMENT: u64 = 8 << 20;
+
+/// A key, perhaps one version of it.
+type Wanted = (String, Option<String>);
 
 /// DeleteObjects.
 pub(super) async fn delete(mut operation: Operation<'_>) -> Done {
@@ -34,26 +38,37 @@ pub(super) async fn delete(mut operation: Operation<'_>) -> Done {
     }
     let operation = &operation;
     let concurrency = operation.service.settings.multi_delete_concurrency.0;
-    let results: Vec<(String, Result<(), S3Error>)> = futures_util::stream::iter(keys)
-        .map(|key| async move {
-            let result = delete_key(operation, &key).await;
-            (key, result)
+    let results: Vec<(Wanted, Result<HeaderMap, S3Error>)> = futures_util::stream::iter(keys)
+        .map(|(key, version)| async move {
+            let result = delete_key(operation, &key, version.as_deref()).await;
+            ((key, version), result)
         })
         .buffered(concurrency)
         .collect()
         .await;
     let mut xml = XmlWriter::document("DeleteResult");
-    for (key, result) in &results {
+    for ((key, version), result) in &results {
         match result {
-            Ok(()) if is_quiet => {}
-            Ok(()) => {
+            Ok(_) if is_quiet => {}
+            Ok(shown) => {
+                let header = |name: &str| shown.get(name).and_then(|value| value.to_str().ok());
                 xml.open("Deleted");
                 xml.text("Key", key);
+                if let Some(version) = version {
+                    xml.text("VersionId", version);
+                }
+                if header("x-amz-delete-marker").is_some() {
+                    xml.text("DeleteMarker", "true");
+                    xml.text("DeleteMarkerVersionId", header("x-amz-version-id").unwrap_or_default());
+                }
                 xml.close();
             }
             Err(error) => {
                 xml.open("Error");
                 xml.text("Key", key);
+                if let Some(version) = version {
+                    xml.text("VersionId", version);
+                }
                 xml.text("Code", error.code.name);
                 xml.text("Message", error.words());
                 xml.close();
@@ -64,21 +79,19 @@ pub(super) async fn delete(mut operation: Operation<'_>) -> Done {
 }
 
 /// The keys, and whether only failures are to be reported.
-fn read(body: &[u8], most: usize) -> Result<(Vec<String>, bool), S3Error> {
+fn read(body: &[u8], most: usize) -> Result<(Vec<Wanted>, bool), S3Error> {
     let document = Element::parse(body).map_err(|_| MALFORMED_XML)?;
     if document.name != "Delete" {
         return Err(MALFORMED_XML.into());
     }
     let mut keys = Vec::new();
     for object in document.all("Object") {
-        if object.text_of("VersionId").is_some_and(|version| !version.is_empty()) {
-            return Err(NOT_IMPLEMENTED.saying("Deletes of older versions are not implemented."));
-        }
+        let version = object.text_of("VersionId").filter(|version| !version.is_empty());
         let key = object.child("Key").map(|key| key.text.clone()).unwrap_or_default();
         if key.is_empty() || key.contains('\0') {
             return Err(MALFORMED_XML.into());
         }
-        keys.push(key);
+        keys.push((key, version.map(str::to_owned)));
     }
     if keys.is_empty() || keys.len() > most {
         return Err(MALFORMED_XML.into());
@@ -97,7 +110,7 @@ mod tests {
     fn documents_are_right_or_refused() {
         let keys = |text: &str| read(text.as_bytes(), 2);
         let good = "<Delete xmlns='x'><Quiet>true</Quiet><Object><Key>a b</Key></Object></Delete>";
-        assert_eq!(keys(good), Ok((vec!["a b".into()], true)));
+        assert_eq!(keys(good), Ok((vec![("a b".into(), None)], true)));
         for bad in [
             "<Delete/>",
             "<Other><Object><Key>a</Key></Object></Other>",

@@ -1,7 +1,7 @@
 //! Objects: read, written, deleted.
 
 use super::bucket::empty;
-use super::{Done, Operation, headers};
+use super::{Done, Operation, headers, versions};
 use crate::checksum::{Algorithm, md5_of_header};
 use crate::error::{BAD_DIGEST, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_PART_NUMBER, S3Error};
 use crate::payload::check_body;
@@ -28,6 +28,8 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     if let Some(number) = part {
         ask.query = format!("part-number={number}");
     }
+    let version = call.parameter("versionId");
+    operation.aim_at_version(&mut ask, version);
     let wants_checksum = operation.request.header("x-amz-checksum-mode") == Some("ENABLED");
     let response = operation.send(ask).await;
     if response.status() == 416
@@ -42,10 +44,14 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
             .with("PartNumberRequested", number.to_string()));
     }
     if !response.status().is_success() {
-        return Err(operation.refusal(&response).await);
+        return match version {
+            Some(version) => Err(operation.version_refusal(&response, version).await),
+            None => Err(operation.refusal(&response).await),
+        };
     }
     let (mut head, body) = response.into_parts();
     let mut shown = headers::shown(&head.headers);
+    versions::show(&mut shown, &head.headers);
     if wants_checksum
         && head.status == 200
         && let Some((name, value)) = stored_checksum(&head.headers)
@@ -118,6 +124,7 @@ pub(super) async fn upload(operation: &mut Operation<'_>, entity: EntityPath, mu
     if let Some(etag) = headers::etag(response.headers()) {
         answer.headers_mut().insert(ETAG, etag);
     }
+    versions::show(answer.headers_mut(), response.headers());
     if let Some((algorithm, _, value)) = checksum
         && let Ok(value) = HeaderValue::from_str(&value)
     {
@@ -132,31 +139,53 @@ pub(super) async fn upload(operation: &mut Operation<'_>, entity: EntityPath, mu
 
 /// DeleteObject: what is not there is deleted already.
 pub(super) async fn delete(operation: Operation<'_>) -> Done {
-    delete_key(&operation, operation.key()).await?;
-    Ok(empty(204))
+    let shown = delete_key(&operation, operation.key(), operation.call.parameter("versionId")).await?;
+    let mut answer = empty(204);
+    answer.headers_mut().extend(shown);
+    Ok(answer)
 }
 
-/// Deletes the object of a key; a large object with its segments.
-pub(super) async fn delete_key(operation: &Operation<'_>, key: &str) -> Result<(), S3Error> {
+/// Deletes the object of a key, or one version of it; a large object with its segments. Returns what the answer says of
+/// versions.
+pub(super) async fn delete_key(
+    operation: &Operation<'_>,
+    key: &str,
+    version: Option<&str>,
+) -> Result<HeaderMap, S3Error> {
     let entity = operation.container().with_object(key);
-    let head = operation.send(operation.further(Method::HEAD, entity.clone())).await;
+    let mut head = operation.further(Method::HEAD, entity.clone());
+    operation.aim_at_version(&mut head, version);
+    let head = operation.send(head).await;
     let mut delete = operation.further(Method::DELETE, entity);
     let is_large = head.headers().get("x-static-large-object");
-    if is_large.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true")) {
+    let is_large = is_large.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true"));
+    // Where versions are kept, a deletion keeps the object and so its segments.
+    if is_large && (version.is_some() || !head.headers().contains_key("x-object-version-id")) {
         delete.query = "multipart-manifest=delete".into();
+        operation.aim_at_version(&mut delete, version);
         delete
             .headers
             .insert("accept", HeaderValue::from_static("application/json"));
-        return delete_segments(operation, delete).await;
+        delete_segments(operation, delete).await?;
+        return Ok(HeaderMap::new());
     }
+    operation.aim_at_version(&mut delete, version);
     let response = operation.send(delete).await;
-    match response.status().as_u16() {
-        200..=299 => Ok(()),
-        404 => match operation.nothing_there().await {
-            error if error.code == crate::error::NO_SUCH_KEY => Ok(()),
+    match (response.status().as_u16(), version) {
+        (200..=299, version) => {
+            if version.is_some() {
+                operation.uncover(key, response.headers()).await?;
+            }
+            let mut shown = HeaderMap::new();
+            versions::show(&mut shown, response.headers());
+            Ok(shown)
+        }
+        (404, _) => match operation.nothing_there().await {
+            error if error.code == crate::error::NO_SUCH_KEY => Ok(HeaderMap::new()),
             error => Err(error),
         },
-        _ => Err(operation.refusal(&response).await),
+        (_, Some(version)) => Err(operation.version_refusal(&response, version).await),
+        (_, None) => Err(operation.refusal(&response).await),
     }
 }
 

@@ -60,7 +60,9 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
     if !matches!(gone.status().as_u16(), 200..=299 | 404) {
         return Err(INTERNAL_ERROR.saying("The object is complete, its upload could not be closed: complete it again."));
     }
-    Ok(result(&operation, &etag))
+    let mut answer = result(&operation, &etag);
+    super::super::versions::show(answer.headers_mut(), response.headers());
+    Ok(answer)
 }
 
 impl Operation<'_> {

@@ -8,7 +8,6 @@ use crate::xml::XmlWriter;
 use http::Method;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue};
 use vocabulary::calendar;
-use vocabulary::names::quote;
 
 /// UploadPart.
 pub(in super::super) async fn put(mut operation: Operation<'_>) -> Done {
@@ -24,10 +23,10 @@ pub(in super::super) async fn put(mut operation: Operation<'_>) -> Done {
 pub(in super::super) async fn copy(operation: Operation<'_>) -> Done {
     let number = number_of(&operation)?;
     let open = operation.open_upload().await?;
-    let (bucket, key) = source(&operation)?;
-    let found = look_at_source(&operation, &bucket, &key).await?;
+    let source = source(&operation)?;
+    let found = look_at_source(&operation, &source).await?;
     let mut put = operation.further(Method::PUT, operation.part(&open.id, number));
-    put.set_header("x-copy-from", &quote(&format!("/{bucket}/{key}")));
+    put.set_header("x-copy-from", &source.path());
     put.set_header("x-fresh-metadata", "true");
     headers::forget_parts(&mut put.headers);
     put.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));

@@ -1,0 +1,318 @@
+//! Versions: PutBucketVersioning, GetBucketVersioning, ListObjectVersions, and the version in other requests.
+//!
+//! They are Swift's own (`X-Versions-Enabled`, `?version-id=`, `?versions`), under S3's names.
+
+use super::bucket::empty;
+use super::listing::{LARGEST_PAGE, listed_etag, max_keys, url_encoded};
+use super::{Done, Operation, document, listed_time};
+use crate::error::{INTERNAL_ERROR, INVALID_ARGUMENT, MALFORMED_XML, NO_SUCH_VERSION, NOT_IMPLEMENTED, S3Error};
+use crate::payload::collect;
+use crate::xml::{Element, XmlWriter};
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
+use http::{HeaderName, Method};
+use request_pipeline::{ClientRequest, Response};
+use serde::Deserialize;
+use vocabulary::names::quote;
+
+/// Bytes of a `VersioningConfiguration`.
+const LARGEST_CONFIGURATION: u64 = 8 * 1024;
+/// The content type of a version that is a deletion.
+const DELETE_MARKER: &str = "application/x-deleted;swift_versions_deleted=1";
+const VERSION_ID: HeaderName = HeaderName::from_static("x-object-version-id");
+const CURRENT_VERSION: HeaderName = HeaderName::from_static("x-object-current-version-id");
+const SHOWN_VERSION: HeaderName = HeaderName::from_static("x-amz-version-id");
+const SHOWN_MARKER: HeaderName = HeaderName::from_static("x-amz-delete-marker");
+
+/// GetBucketVersioning.
+pub(super) async fn get(operation: Operation<'_>) -> Done {
+    let head = operation.further(Method::HEAD, operation.container());
+    let response = operation.send(head).await;
+    if !response.status().is_success() {
+        return Err(operation.bucket_refusal(&response));
+    }
+    let mut xml = XmlWriter::document("VersioningConfiguration");
+    let enabled = response.headers().get("x-versions-enabled");
+    if let Some(enabled) = enabled.and_then(|value| value.to_str().ok()) {
+        let is_enabled = request_pipeline::is_true(enabled);
+        xml.text("Status", if is_enabled { "Enabled" } else { "Suspended" });
+    }
+    Ok(document(xml))
+}
+
+/// PutBucketVersioning.
+pub(super) async fn put(mut operation: Operation<'_>) -> Done {
+    let signed = operation.signed_body();
+    let body = collect(&mut operation.request, signed.as_ref(), LARGEST_CONFIGURATION).await?;
+    let configuration = Element::parse(&body).map_err(|_| MALFORMED_XML)?;
+    if configuration.name != "VersioningConfiguration" {
+        return Err(MALFORMED_XML.into());
+    }
+    if configuration.text_of("MfaDelete") == Some("Enabled") {
+        return Err(NOT_IMPLEMENTED.saying("Deletions that need a second factor are not implemented."));
+    }
+    let enabled = match configuration.text_of("Status") {
+        Some("Enabled") => "true",
+        Some("Suspended") => "false",
+        _ => return Err(MALFORMED_XML.into()),
+    };
+    let mut post = operation.further(Method::POST, operation.container());
+    post.set_header("x-versions-enabled", enabled);
+    let response = operation.send(post).await;
+    match response.status().is_success() {
+        true => Ok(empty(200)),
+        false => Err(operation.bucket_refusal(&response)),
+    }
+}
+
+/// A row of a listing of versions.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum VersionRow {
+    Subdir {
+        subdir: String,
+    },
+    Version {
+        name: String,
+        #[serde(default)]
+        version_id: Option<String>,
+        #[serde(default)]
+        is_latest: Option<bool>,
+        bytes: u64,
+        hash: String,
+        last_modified: String,
+        content_type: String,
+        #[serde(default)]
+        slo_etag: Option<String>,
+    },
+}
+
+/// What a client asked for.
+struct Wish {
+    prefix: String,
+    delimiter: String,
+    key_marker: String,
+    version_marker: String,
+    max_keys: usize,
+    shown_max_keys: usize,
+    is_url_encoded: bool,
+}
+
+impl Wish {
+    fn read(operation: &Operation<'_>) -> Result<Self, S3Error> {
+        let text = |name: &str| operation.call.parameter(name).unwrap_or_default().to_owned();
+        let most = operation.service.settings.max_bucket_listing;
+        let shown_max_keys = match operation.call.parameter("max-keys") {
+            None => most,
+            Some(text) => max_keys(text)?,
+        };
+        let encoding = operation.call.parameter("encoding-type");
+        if encoding.is_some_and(|encoding| encoding != "url") {
+            return Err(INVALID_ARGUMENT
+                .saying("Invalid Encoding Method specified in Request")
+                .with("ArgumentName", "encoding-type"));
+        }
+        let wish = Self {
+            prefix: text("prefix"),
+            delimiter: text("delimiter"),
+            key_marker: text("key-marker"),
+            version_marker: text("version-id-marker"),
+            max_keys: shown_max_keys.min(most),
+            shown_max_keys,
+            is_url_encoded: encoding.is_some(),
+        };
+        if wish.key_marker.is_empty() && !wish.version_marker.is_empty() {
+            return Err(INVALID_ARGUMENT
+                .saying("A version-id marker cannot be specified without a key marker.")
+                .with("ArgumentName", "version-id-marker")
+                .with("ArgumentValue", wish.version_marker));
+        }
+        Ok(wish)
+    }
+
+    fn query(&self) -> String {
+        let mut query = format!("versions=true&format=json&limit={}", self.max_keys + 1);
+        for (name, value) in [
+            ("prefix", &self.prefix),
+            ("delimiter", &self.delimiter),
+            ("marker", &self.key_marker),
+            ("version_marker", &self.version_marker),
+        ] {
+            if !value.is_empty() {
+                query.push_str(&format!("&{name}={}", quote(value)));
+            }
+        }
+        query
+    }
+
+    fn shown(&self, name: &str) -> String {
+        match self.is_url_encoded {
+            true => url_encoded(name),
+            false => name.to_owned(),
+        }
+    }
+}
+
+/// ListObjectVersions.
+pub(super) async fn list(operation: Operation<'_>) -> Done {
+    let wish = Wish::read(&operation)?;
+    let mut rows = operation.version_rows(&wish.query()).await?;
+    let is_truncated = wish.max_keys > 0 && rows.len() > wish.max_keys;
+    rows.truncate(wish.max_keys);
+    let mut xml = XmlWriter::document("ListVersionsResult");
+    xml.text("Name", operation.bucket());
+    xml.text("Prefix", &wish.shown(&wish.prefix));
+    xml.text("KeyMarker", &wish.shown(&wish.key_marker));
+    xml.text("VersionIdMarker", &wish.version_marker);
+    match rows.last().filter(|_| is_truncated) {
+        Some(VersionRow::Version { name, version_id, .. }) => {
+            xml.text("NextKeyMarker", &wish.shown(name));
+            xml.text("NextVersionIdMarker", version_id.as_deref().unwrap_or("null"));
+        }
+        Some(VersionRow::Subdir { subdir }) => xml.text("NextKeyMarker", &wish.shown(subdir)),
+        None => {}
+    }
+    xml.number("MaxKeys", wish.shown_max_keys as u64);
+    if !wish.delimiter.is_empty() {
+        xml.text("Delimiter", &wish.shown(&wish.delimiter));
+    }
+    if wish.is_url_encoded {
+        xml.text("EncodingType", "url");
+    }
+    xml.text("IsTruncated", if is_truncated { "true" } else { "false" });
+    let owner = operation.user();
+    for row in &rows {
+        print(&mut xml, &wish, row, &owner);
+    }
+    for row in &rows {
+        if let VersionRow::Subdir { subdir } = row {
+            xml.open("CommonPrefixes");
+            xml.text("Prefix", &wish.shown(subdir));
+            xml.close();
+        }
+    }
+    Ok(document(xml))
+}
+
+fn print(xml: &mut XmlWriter, wish: &Wish, row: &VersionRow, owner: &str) {
+    let VersionRow::Version {
+        name,
+        version_id,
+        is_latest,
+        bytes,
+        hash,
+        last_modified,
+        content_type,
+        slo_etag,
+    } = row
+    else {
+        return;
+    };
+    let is_marker = content_type == DELETE_MARKER;
+    xml.open(if is_marker { "DeleteMarker" } else { "Version" });
+    xml.text("Key", &wish.shown(name));
+    xml.text("VersionId", version_id.as_deref().unwrap_or("null"));
+    xml.text("IsLatest", if is_latest.unwrap_or(true) { "true" } else { "false" });
+    xml.text("LastModified", &listed_time(last_modified));
+    if !is_marker {
+        xml.text("ETag", &listed_etag(hash, slo_etag.as_deref()));
+        xml.number("Size", *bytes);
+    }
+    xml.open("Owner");
+    xml.text("ID", owner);
+    xml.text("DisplayName", owner);
+    xml.close();
+    if !is_marker {
+        xml.text("StorageClass", "STANDARD");
+    }
+    xml.close();
+}
+
+/// The version that an answer is about, under S3's name.
+pub(super) fn show(answer: &mut HeaderMap, swift: &HeaderMap) {
+    if let Some(id) = swift.get(VERSION_ID) {
+        answer.insert(SHOWN_VERSION, id.clone());
+    }
+    let content_type = swift.get("content-type").map(HeaderValue::as_bytes);
+    if content_type == Some(DELETE_MARKER.as_bytes()) {
+        answer.insert(SHOWN_MARKER, HeaderValue::from_static("true"));
+    }
+}
+
+impl Operation<'_> {
+    async fn version_rows(&self, query: &str) -> Result<Vec<VersionRow>, S3Error> {
+        let mut ask = self.further(Method::GET, self.container());
+        ask.query = query.to_owned();
+        let response = self.send(ask).await;
+        if !response.status().is_success() {
+            return Err(self.bucket_refusal(&response));
+        }
+        let body = response
+            .into_body()
+            .collect(LARGEST_PAGE)
+            .await
+            .map_err(|_| INTERNAL_ERROR)?;
+        if body.is_empty() {
+            return Ok(Vec::new());
+        }
+        serde_json::from_slice(&body).map_err(|_| INTERNAL_ERROR.into())
+    }
+
+    /// Aims a request of an object at the version that `versionId` names, if it does.
+    pub(super) fn aim_at_version(&self, request: &mut ClientRequest, version: Option<&str>) {
+        if let Some(version) = version {
+            if !request.query.is_empty() {
+                request.query.push('&');
+            }
+            request.query.push_str(&format!("version-id={}", quote(version)));
+        }
+    }
+
+    /// What Swift's refusal of a request for a version is in S3.
+    pub(super) async fn version_refusal(&self, response: &Response, version: &str) -> S3Error {
+        match response.status().as_u16() {
+            400 => INVALID_ARGUMENT
+                .saying("Invalid version id specified")
+                .with("ArgumentName", "versionId")
+                .with("ArgumentValue", version),
+            404 => match self.nothing_there().await {
+                error if error.code == crate::error::NO_SUCH_KEY => {
+                    NO_SUCH_VERSION.about("Key", self.key()).with("VersionId", version)
+                }
+                error => error,
+            },
+            _ => self.refusal(response).await,
+        }
+    }
+
+    /// One version was deleted. If it was the one that clients saw, the newest that is left takes its place.
+    pub(super) async fn uncover(&self, key: &str, deleted: &HeaderMap) -> Result<(), S3Error> {
+        if deleted.get(CURRENT_VERSION).is_none_or(|current| current != "null") {
+            return Ok(());
+        }
+        let query = format!("versions=true&format=json&prefix={}&limit=1000", quote(key));
+        let newest = self.version_rows(&query).await?.into_iter().find_map(|row| match row {
+            VersionRow::Version {
+                name,
+                version_id,
+                is_latest,
+                content_type,
+                ..
+            } if name == key => Some((version_id?, is_latest, content_type)),
+            _ => None,
+        });
+        let Some((id, is_latest, content_type)) = newest else {
+            return Ok(());
+        };
+        if is_latest == Some(true) || content_type == DELETE_MARKER || id == "null" {
+            return Ok(());
+        }
+        let mut restore = self.further(Method::PUT, self.container().with_object(key));
+        restore.query = format!("version-id={}", quote(&id));
+        restore.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        let response = self.send(restore).await;
+        match response.status().is_success() || response.status() == 404 {
+            true => Ok(()),
+            false => Err(self.refusal(&response).await),
+        }
+    }
+}
