@@ -5,6 +5,7 @@ use crate::error::{INVALID_ARGUMENT, INVALID_REQUEST, PRECONDITION_FAILED, S3Err
 use crate::xml::XmlWriter;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
+use request_pipeline::ClientRequest;
 use vocabulary::calendar;
 use vocabulary::names::{quote, unquote};
 
@@ -24,13 +25,12 @@ pub(super) struct CopySource {
 }
 
 impl CopySource {
-    /// As `X-Copy-From` names it.
-    pub(super) fn path(&self) -> String {
-        let path = quote(&format!("/{}/{}", self.bucket, self.key));
-        match &self.version {
-            Some(version) => format!("{path}?version-id={}", quote(version)),
-            None => path,
-        }
+    /// Makes a PUT of the destination a copy of it; the version stands in the query, as Swift's `copy` wants it.
+    pub(super) fn ask(&self, operation: &Operation<'_>, put: &mut ClientRequest) {
+        put.set_header("x-copy-from", &quote(&format!("/{}/{}", self.bucket, self.key)));
+        operation.aim_at_version(put, self.version.as_deref());
+        put.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        headers::forget_parts(&mut put.headers);
     }
 }
 
@@ -47,9 +47,7 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
     }
     look_at_source(&operation, &source).await?;
     let mut put = operation.further(Method::PUT, operation.container().with_object(operation.key()));
-    put.set_header("x-copy-from", &source.path());
-    put.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-    headers::forget_parts(&mut put.headers);
+    source.ask(&operation, &mut put);
     if replaces {
         put.headers.extend(headers::stored(&operation.request.headers)?);
         put.set_header("x-fresh-metadata", "true");

@@ -176,9 +176,7 @@ pub(super) async fn delete_key(
             if version.is_some() {
                 operation.uncover(key, response.headers()).await?;
             }
-            let mut shown = HeaderMap::new();
-            versions::show(&mut shown, response.headers());
-            Ok(shown)
+            Ok(versions::show_deletion(response.headers(), head.headers(), version))
         }
         (404, _) => match operation.nothing_there().await {
             error if error.code == crate::error::NO_SUCH_KEY => Ok(HeaderMap::new()),

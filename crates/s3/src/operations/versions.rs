@@ -238,6 +238,22 @@ pub(super) fn show(answer: &mut HeaderMap, swift: &HeaderMap) {
     }
 }
 
+/// What the answer to a deletion says of versions: the one that was deleted, or the marker that hides the object now.
+/// `looked_at` is what was there before.
+pub(super) fn show_deletion(deleted: &HeaderMap, looked_at: &HeaderMap, version: Option<&str>) -> HeaderMap {
+    let mut shown = HeaderMap::new();
+    show(&mut shown, deleted);
+    let content_type = looked_at.get("content-type").map(HeaderValue::as_bytes);
+    let is_marker = match version {
+        Some(_) => content_type == Some(DELETE_MARKER.as_bytes()),
+        None => shown.contains_key(SHOWN_VERSION),
+    };
+    if is_marker {
+        shown.insert(SHOWN_MARKER, HeaderValue::from_static("true"));
+    }
+    shown
+}
+
 impl Operation<'_> {
     async fn version_rows(&self, query: &str) -> Result<Vec<VersionRow>, S3Error> {
         let mut ask = self.further(Method::GET, self.container());

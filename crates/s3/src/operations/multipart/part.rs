@@ -26,10 +26,8 @@ pub(in super::super) async fn copy(operation: Operation<'_>) -> Done {
     let source = source(&operation)?;
     let found = look_at_source(&operation, &source).await?;
     let mut put = operation.further(Method::PUT, operation.part(&open.id, number));
-    put.set_header("x-copy-from", &source.path());
+    source.ask(&operation, &mut put);
     put.set_header("x-fresh-metadata", "true");
-    headers::forget_parts(&mut put.headers);
-    put.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     put.headers
         .insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     if let Some(range) = operation.request.header("x-amz-copy-source-range") {
