@@ -177,6 +177,19 @@ def test_versions(s3, bucket):
     assert "Versions" not in s3.list_object_versions(Bucket=bucket)
 
 
+def test_acls_are_swifts(store, s3, bucket):
+    def grants():
+        return [(grant["Grantee"]["Type"], grant["Permission"]) for grant in s3.get_bucket_acl(Bucket=bucket)["Grants"]]
+    assert grants() == [("CanonicalUser", "FULL_CONTROL")]
+    s3.put_bucket_acl(Bucket=bucket, ACL="public-read")
+    assert grants() == [("CanonicalUser", "FULL_CONTROL"), ("Group", "READ")]
+    assert Client(store.auth_url).do("HEAD", bucket)["X-Container-Read"] == ".r:*,.rlistings"
+    s3.put_bucket_acl(Bucket=bucket, ACL="private")
+    assert grants() == [("CanonicalUser", "FULL_CONTROL")]
+    assert code_of(s3.put_object_tagging, Bucket=bucket, Key="k", Tagging={"TagSet": []}) == "NotImplemented"
+    assert code_of(s3.get_object_lock_configuration, Bucket=bucket) == "ObjectLockConfigurationNotFoundError"
+
+
 def test_a_key_that_is_there_is_not_created_again(s3, bucket):
     s3.put_object(Bucket=bucket, Key="once", Body=b"1", IfNoneMatch="*")
     assert code_of(s3.put_object, Bucket=bucket, Key="once", Body=b"2", IfNoneMatch="*") == "PreconditionFailed"

@@ -61,6 +61,7 @@ codes! {
     MISSING_CONTENT_LENGTH = "MissingContentLength", 411, "You must provide the Content-Length HTTP header.";
     NO_SUCH_BUCKET = "NoSuchBucket", 404, "The specified bucket does not exist.";
     NO_SUCH_KEY = "NoSuchKey", 404, "The specified key does not exist.";
+    NO_SUCH_LOCK_CONFIGURATION = "ObjectLockConfigurationNotFoundError", 404, "Object Lock configuration does not exist for this bucket";
     NO_SUCH_UPLOAD = "NoSuchUpload", 404, "The specified multipart upload does not exist. The upload ID might be invalid, or the multipart upload might have been aborted or completed.";
     NO_SUCH_VERSION = "NoSuchVersion", 404, "The specified version does not exist.";
     NOT_IMPLEMENTED = "NotImplemented", 501, "A header you provided implies functionality that is not implemented.";

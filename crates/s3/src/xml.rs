@@ -50,6 +50,12 @@ impl XmlWriter {
         self.open.push(name);
     }
 
+    /// Begins an element with these attributes, which are this program's own.
+    pub fn open_with(&mut self, name: &'static str, attributes: &str) {
+        self.out.push_str(&format!("<{name} {attributes}>"));
+        self.open.push(name);
+    }
+
     /// Ends the element that was begun last.
     pub fn close(&mut self) {
         if let Some(name) = self.open.pop() {

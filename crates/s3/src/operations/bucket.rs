@@ -62,7 +62,7 @@ fn check_location(operation: &Operation<'_>, body: &[u8]) -> Result<(), S3Error>
 }
 
 /// Readers and writers, as `X-Container-Read` and `X-Container-Write` have them.
-fn canned_acl(name: &str) -> Result<(&'static str, &'static str), S3Error> {
+pub(super) fn canned_acl(name: &str) -> Result<(&'static str, &'static str), S3Error> {
     match name {
         "private" | "bucket-owner-read" | "bucket-owner-full-control" => Ok(("", "")),
         "public-read" => Ok((".r:*,.rlistings", "")),

@@ -14,7 +14,9 @@
 //! | DeleteObjects | `multi_delete.rs` |
 //! | multipart uploads | `multipart/` |
 //! | versions | `versions.rs` |
+//! | canned ACLs, and what buckets and objects never have here | `access.rs` |
 
+mod access;
 mod bucket;
 mod copy;
 mod headers;
@@ -132,6 +134,12 @@ impl Operation<'_> {
             ((true, false), &Method::GET, Some("versioning")) => versions::get(self).await,
             ((true, false), &Method::PUT, Some("versioning")) => versions::put(self).await,
             ((true, false), &Method::GET, Some("versions")) => versions::list(self).await,
+            ((true, false), &Method::GET, Some("acl")) => access::bucket_acl(self).await,
+            ((true, false), &Method::PUT, Some("acl")) => access::put_bucket_acl(self).await,
+            ((true, true), &Method::GET, Some("acl")) => access::object_acl(self).await,
+            ((true, _), &Method::GET, Some("tagging")) => access::tagging(self).await,
+            ((true, false), &Method::GET, Some("logging")) => access::logging(self).await,
+            ((true, false), &Method::GET, Some("object-lock")) => access::object_lock(self).await,
             ((true, false), &Method::HEAD, None) => bucket::head(self).await,
             ((true, false), &Method::PUT, None) => bucket::create(self).await,
             ((true, false), &Method::DELETE, None) => bucket::delete(self).await,
