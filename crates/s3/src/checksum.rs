@@ -263,7 +263,7 @@ fn agree(algorithm: Algorithm, claimed: &[u8], computed: &[u8]) -> Result<(), S3
 
 /// The algorithms of the headers that come behind the body.
 fn trailers(names: &str) -> Result<Vec<Algorithm>, S3Error> {
-    let names = names.trim_end_matches([',', ' ']);
+    let names = names.trim().trim_end_matches(',');
     if names.is_empty() {
         return Ok(Vec::new());
     }

@@ -46,8 +46,8 @@ codes! {
     INVALID_CHUNK_SIZE = "InvalidChunkSizeError", 403, "Only the last chunk is allowed to have a size less than 8192 bytes";
     INVALID_DIGEST = "InvalidDigest", 400, "The Content-MD5 you specified was invalid.";
     INVALID_LOCATION = "InvalidLocationConstraint", 400, "The specified location constraint is not valid.";
-    INVALID_PART = "InvalidPart", 400, "One or more of the specified parts could not be found. The part might not have been uploaded, or the specified entity tag might not have matched the part's entity tag.";
-    INVALID_PART_ORDER = "InvalidPartOrder", 400, "The list of parts was not in ascending order. Parts list must be specified in order by part number.";
+    INVALID_PART = "InvalidPart", 400, "One or more of the specified parts could not be found.  The part may not have been uploaded, or the specified entity tag may not match the part's entity tag.";
+    INVALID_PART_ORDER = "InvalidPartOrder", 400, "The list of parts was not in ascending order.Parts list must specified in order by part number.";
     INVALID_PART_NUMBER = "InvalidPartNumber", 416, "The requested partnumber is not satisfiable";
     INVALID_RANGE = "InvalidRange", 416, "The requested range cannot be satisfied.";
     INVALID_REQUEST = "InvalidRequest", 400, "Invalid Request.";

@@ -49,6 +49,14 @@ impl PayloadHash {
         }
     }
 
+    /// Of the header's value where bodies in chunks are not taken: in presigned URLs and in signatures of version 2.
+    pub fn of_whole(text: &str) -> Self {
+        match text {
+            "UNSIGNED-PAYLOAD" => Self::Unsigned,
+            _ => Self::Sha256(text.to_owned()),
+        }
+    }
+
     /// As it stands in what is signed.
     pub fn text(&self) -> &str {
         match self {
@@ -103,6 +111,12 @@ pub fn check_body(request: &mut Request, signed: Option<&SignedBody>) -> Result<
         };
         take_chunks_off(request, signing, has_trailer, &mut wanted, &verdict)?;
     }
+    if !is_streaming
+        && let Some(expected) = number(request, "x-amz-decoded-content-length")
+        && let Some(provided) = request.body.length().filter(|provided| *provided != expected)
+    {
+        return Err(S3Error::wrong_length(provided, expected));
+    }
     let has_length = ["content-length", "transfer-encoding"]
         .iter()
         .any(|name| request.headers.contains_key(*name));
@@ -114,6 +128,10 @@ pub fn check_body(request: &mut Request, signed: Option<&SignedBody>) -> Result<
         request.body = checked(body, wanted, verdict.clone());
     }
     Ok(verdict)
+}
+
+fn number(request: &Request, name: &str) -> Option<u64> {
+    request.header(name).and_then(|text| text.parse().ok())
 }
 
 fn chunk_signing(request: &Request, signed: &SignedBody) -> Result<ChunkSigning, S3Error> {
@@ -132,11 +150,9 @@ fn take_chunks_off(
     wanted: &mut Checksums,
     verdict: &Verdict,
 ) -> Result<(), S3Error> {
-    let length = request
-        .header("x-amz-decoded-content-length")
-        .and_then(|length| length.parse::<u64>().ok());
-    let length = length.ok_or_else(|| S3Error::from(MISSING_CONTENT_LENGTH))?;
-    if request.body.length().is_some_and(|sent| length > 0 && length >= sent) {
+    let length =
+        number(request, "x-amz-decoded-content-length").ok_or_else(|| S3Error::from(MISSING_CONTENT_LENGTH))?;
+    if request.body.length().is_some_and(|sent| length > 0 && length == sent) {
         return Err(INCOMPLETE_BODY.into());
     }
     let encodings: Vec<String> = request

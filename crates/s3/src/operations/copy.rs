@@ -74,6 +74,11 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
     );
     let mut answer = document(xml);
     versions::show(answer.headers_mut(), response.headers());
+    if let Some(version) = response.headers().get("x-copied-from-version-id") {
+        answer
+            .headers_mut()
+            .insert("x-amz-copy-source-version-id", version.clone());
+    }
     Ok(answer)
 }
 

@@ -3,9 +3,9 @@
 use super::bucket::empty;
 use super::{Done, Operation, headers, versions};
 use crate::checksum::{Algorithm, md5_of_header};
-use crate::error::{BAD_DIGEST, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_PART_NUMBER, S3Error};
+use crate::error::{BAD_DIGEST, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_PART_NUMBER, INVALID_REQUEST, S3Error};
 use crate::payload::check_body;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, HeaderValue};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
 use peer::Body;
 use request_pipeline::{ClientRequest, Response};
@@ -25,6 +25,9 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     ask.headers
         .extend(headers::conditions(&operation.request.headers, &method));
     let part = operation.number("partNumber", 1, operation.service.settings.max_upload_part_num)?;
+    if part.is_some() && operation.request.headers.contains_key("range") {
+        return Err(INVALID_REQUEST.saying("Cannot specify both Range header and partNumber query parameter"));
+    }
     if let Some(number) = part {
         ask.query = format!("part-number={number}");
     }
@@ -95,6 +98,12 @@ pub(super) async fn upload(operation: &mut Operation<'_>, entity: EntityPath, mu
     }
     let signed = operation.signed_body();
     let verdict = check_body(&mut operation.request, signed.as_ref())?;
+    // `aws-chunked` was taken off.
+    if stored.remove(CONTENT_ENCODING).is_some()
+        && let Some(encoding) = operation.request.headers.get(CONTENT_ENCODING)
+    {
+        stored.insert(CONTENT_ENCODING, encoding.clone());
+    }
     let length = operation.request.body.length();
     if length.is_some_and(|length| length > operation.service.limits.max_file_size) {
         return Err(ENTITY_TOO_LARGE

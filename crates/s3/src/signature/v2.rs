@@ -136,7 +136,7 @@ fn signature_of(request: &Request, access_key: &str, signature: &str, date: &str
         },
         payload: request
             .header("x-amz-content-sha256")
-            .map_or(PayloadHash::Unsigned, PayloadHash::parse),
+            .map_or(PayloadHash::Unsigned, PayloadHash::of_whole),
         time: String::new(),
     }
 }

@@ -5,7 +5,8 @@
 
 use super::{S3Signature, check_expiry, check_skew};
 use crate::error::{
-    ACCESS_DENIED, AUTHORIZATION_HEADER_MALFORMED, AUTHORIZATION_QUERY_PARAMETERS, INVALID_REQUEST, S3Error,
+    ACCESS_DENIED, AUTHORIZATION_HEADER_MALFORMED, AUTHORIZATION_QUERY_PARAMETERS, INVALID_ARGUMENT, INVALID_REQUEST,
+    S3Error,
 };
 use crate::payload::PayloadHash;
 use http::HeaderMap;
@@ -62,6 +63,17 @@ pub(super) fn of_header(
         time,
     };
     let payload = request.header("x-amz-content-sha256").map(PayloadHash::parse);
+    if let Some(PayloadHash::Sha256(text)) = &payload
+        && !is_digest(text)
+    {
+        return Err(INVALID_ARGUMENT
+            .saying(
+                "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER, \
+                 STREAMING-AWS4-HMAC-SHA256-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER, or a valid sha256 value.",
+            )
+            .with("ArgumentName", "x-amz-content-sha256")
+            .with("ArgumentValue", text.clone()));
+    }
     let payload = payload
         .ok_or_else(|| INVALID_REQUEST.saying("Missing required header for this request: x-amz-content-sha256"))?;
     let scope = scope(&parts, settings, |message| {
@@ -116,8 +128,12 @@ pub(super) fn of_query(request: &Request, settings: &S3ApiSettings, now: u64) ->
     }
     check_expiry(signed_at, expires, now)?;
     let payload = request.header("x-amz-content-sha256");
-    let payload = payload.map_or(PayloadHash::Unsigned, PayloadHash::parse);
+    let payload = payload.map_or(PayloadHash::Unsigned, PayloadHash::of_whole);
     finish(request, parts, scope, payload, "X-Amz-Signature")
+}
+
+fn is_digest(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The time of signing: `X-Amz-Date`, else `Date`, in the long form of ISO 8601.

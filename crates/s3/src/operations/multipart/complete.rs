@@ -5,6 +5,7 @@
 
 use super::super::{Done, Operation, document, headers};
 use super::{HAS_CONTENT_TYPE, OBJECTS_CONTENT_TYPE, OpenUpload, UPLOAD_OF_OBJECT};
+use crate::checksum::Algorithm;
 use crate::error::{
     ENTITY_TOO_SMALL, INTERNAL_ERROR, INVALID_PART, INVALID_PART_ORDER, MALFORMED_XML, NO_SUCH_UPLOAD, S3Error,
 };
@@ -36,6 +37,10 @@ struct Named {
 pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
     let id = operation.call.parameter("uploadId").unwrap_or_default().to_owned();
     let signed = operation.signed_body();
+    // Of the object, not of this document.
+    for (_, algorithm) in Algorithm::ALL {
+        operation.request.headers.remove(algorithm.header());
+    }
     let body = collect(&mut operation.request, signed.as_ref(), LARGEST_DOCUMENT).await?;
     let named = read(&body).map_err(|error| error.with("UploadId", id.clone()))?;
     let etag = etag_of_parts(&named).map_err(|error| error.with("UploadId", id.clone()))?;
