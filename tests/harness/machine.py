@@ -25,6 +25,8 @@ mkdir "$1/upper" "$1/work" "$1/root"
 root=$1/root
 mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$root"
 mount -t proc proc "$root/proc"
+# What the host happens to have of Swift.
+rm -rf "$root/etc/swift" "$root/var/cache/swift" "$root/var/lib/martlet"
 mkdir -p "$root/package"
 mount --bind "$2" "$root/package"
 """

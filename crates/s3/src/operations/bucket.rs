@@ -91,13 +91,16 @@ pub(super) async fn head(operation: Operation<'_>) -> Done {
     Ok(answer)
 }
 
-/// DeleteBucket.
+/// DeleteBucket, with what uploads that were never completed have left.
 pub(super) async fn delete(operation: Operation<'_>) -> Done {
     let response = operation
         .send(operation.further(Method::DELETE, operation.container()))
         .await;
     match response.status().as_u16() {
-        200..=299 => Ok(empty(204)),
+        200..=299 => {
+            operation.delete_segments().await?;
+            Ok(empty(204))
+        }
         409 => Err(BUCKET_NOT_EMPTY.about("BucketName", operation.bucket())),
         _ => Err(operation.bucket_refusal(&response)),
     }

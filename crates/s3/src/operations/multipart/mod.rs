@@ -163,9 +163,24 @@ impl Operation<'_> {
 
     /// Deletes all parts of an upload whose marker is gone.
     async fn delete_parts(&self, upload: &str) -> Result<(), S3Error> {
-        let prefix = format!("{}/{upload}/", self.key());
+        self.delete_below(&format!("{}/{upload}/", self.key())).await
+    }
+
+    /// Deletes the container of parts of a bucket that is gone.
+    pub(super) async fn delete_segments(&self) -> Result<(), S3Error> {
+        self.delete_below("").await?;
+        let response = self.send(self.further(Method::DELETE, self.segments())).await;
+        match response.status().as_u16() {
+            // Rows of parts that are gone may be in its listing still.
+            200..=299 | 404 | 409 => Ok(()),
+            _ => Err(self.bucket_refusal(&response)),
+        }
+    }
+
+    /// Deletes the objects in the container of parts whose names begin so.
+    async fn delete_below(&self, prefix: &str) -> Result<(), S3Error> {
         loop {
-            let rows = self.segment_rows(&prefix, "", None).await?;
+            let rows = self.segment_rows(prefix, "", None).await?;
             if rows.is_empty() {
                 return Ok(());
             }
