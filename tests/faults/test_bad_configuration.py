@@ -57,7 +57,7 @@ def refused(cluster, role, *named):
 
 
 def test_an_unknown_filter_is_named(broken):
-    replace(broken, "proxy-server.conf", "tempauth staticweb", "tempauth nosuchfilter staticweb")
+    replace(broken, "proxy-server.conf", "tempauth read_only", "tempauth nosuchfilter read_only")
     refused(broken, "proxy", "nosuchfilter")
 
 
