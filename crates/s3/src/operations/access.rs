@@ -1,4 +1,4 @@
-//! Access control lists, as far as Swift's own express them, and sub-resources that a bucket or an object never has here.
+//! Access control lists, as far as Swift's own express them, and sub-resources that nothing has here.
 //!
 //! Always holds: what an answer says of readers and writers is what `X-Container-Read` and `X-Container-Write` say.
 
