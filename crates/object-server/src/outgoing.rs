@@ -11,13 +11,17 @@ use object_engine::{EngineError, FoundObject, ObjectReader};
 use parking_lot::Mutex;
 use peer::{Body, BodyError, Feed};
 use std::sync::Arc;
+use std::time::Duration;
 use storage_shell::{Refusal, Turn};
 use vocabulary::ByteRange;
-use world::World;
+use world::{Clock, World};
 
-/// Bytes per read. A client that takes nothing holds up to three of these: one that is being written, one behind it,
-/// and one in the channel.
-const CHUNK: usize = 128 * 1024;
+/// Bytes per read: few hops for a big object. A client that takes nothing holds up to three of these: one that is being
+/// written, one behind it, and one in the channel.
+const CHUNK: usize = 256 * 1024;
+/// … for a client that took no chunk for [`SLOW`], until it takes one sooner.
+const SLOW_CHUNK: usize = 64 * 1024;
+const SLOW: Duration = Duration::from_secs(1);
 
 /// A stretch of a body to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +128,7 @@ impl OutgoingBody {
         };
         let (feed, body) = Body::channel(1, Some(self.len()));
         let pump = Pump {
+            clock: world.clock.clone(),
             device: device.clone(),
             reader: Arc::new(Mutex::new(reader)),
         };
@@ -157,6 +162,7 @@ fn read_range(reader: &mut dyn ObjectReader, range: ByteRange) -> Result<Bytes, 
 }
 
 struct Pump {
+    clock: Arc<dyn Clock>,
     device: Arc<ObjectDevice>,
     /// Shared with the job that reads, so that a refused job does not take it along.
     reader: Arc<Mutex<Box<dyn ObjectReader>>>,
@@ -185,10 +191,15 @@ impl Pump {
             BodyPiece::Rest(length) => (None, length),
         };
         while left > 0 {
+            let waits_since = self.clock.elapsed();
             if !feed.ready().await {
                 return Ok(false);
             }
-            let want = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK);
+            let most = match self.clock.elapsed().saturating_sub(waits_since) > SLOW {
+                true => SLOW_CHUNK,
+                false => CHUNK,
+            };
+            let want = usize::try_from(left).unwrap_or(usize::MAX).min(most);
             let chunk = self.read(offset, want).await?;
             let length = chunk.len() as u64;
             if chunk.is_empty() || length > left {
