@@ -5,7 +5,7 @@ use crate::error::{INVALID_ARGUMENT, INVALID_REQUEST, PRECONDITION_FAILED, S3Err
 use crate::xml::XmlWriter;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
-use request_pipeline::ClientRequest;
+use request_pipeline::{ClientRequest, Response};
 use vocabulary::calendar;
 use vocabulary::names::{quote, unquote};
 
@@ -59,20 +59,7 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
     }
-    let etag = headers::etag_of_copy(response.headers());
-    let written = response
-        .headers()
-        .get("last-modified")
-        .and_then(|value| value.to_str().ok());
-    let written = written.and_then(calendar::parse_http);
-    let written = written.unwrap_or_else(|| operation.service.world.clock.now().seconds_ceil());
-    let mut xml = XmlWriter::document("CopyObjectResult");
-    xml.text("LastModified", &format!("{}.000Z", calendar::iso(written, 'T')));
-    xml.text(
-        "ETag",
-        etag.as_ref().and_then(|etag| etag.to_str().ok()).unwrap_or_default(),
-    );
-    let mut answer = document(xml);
+    let mut answer = copied(&operation, response.headers(), "CopyObjectResult");
     versions::show(answer.headers_mut(), response.headers());
     if let Some(version) = response.headers().get("x-copied-from-version-id") {
         answer
@@ -80,6 +67,21 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
             .insert("x-amz-copy-source-version-id", version.clone());
     }
     Ok(answer)
+}
+
+/// The document about a copy that was made, from the headers of the answer to its PUT.
+pub(super) fn copied(operation: &Operation<'_>, swift: &HeaderMap, root: &'static str) -> Response {
+    let written = swift.get("last-modified").and_then(|value| value.to_str().ok());
+    let written = written.and_then(calendar::parse_http);
+    let written = written.unwrap_or_else(|| operation.service.world.clock.now().seconds_ceil());
+    let etag = headers::etag_of_copy(swift);
+    let mut xml = XmlWriter::document(root);
+    xml.text("LastModified", &format!("{}.000Z", calendar::iso(written, 'T')));
+    xml.text(
+        "ETag",
+        etag.as_ref().and_then(|etag| etag.to_str().ok()).unwrap_or_default(),
+    );
+    document(xml)
 }
 
 /// `x-amz-copy-source`: `/bucket/key`, percent-encoded, perhaps with a version.

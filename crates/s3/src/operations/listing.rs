@@ -10,11 +10,13 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use request_pipeline::Response;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use vocabulary::names::quote;
 
 /// Bytes of one page of Swift's: 10,000 names of 1,024 bytes and what stands beside them.
-pub(super) const LARGEST_PAGE: u64 = 64 << 20;
+const LARGEST_PAGE: u64 = 64 << 20;
 
 /// What `encoding-type=url` leaves as it is.
 const URL_ENCODED: &AsciiSet = &NON_ALPHANUMERIC
@@ -185,6 +187,19 @@ fn name_of_token(token: &str) -> Result<String, S3Error> {
     })
 }
 
+/// The rows of a page of one of Swift's listings.
+pub(super) async fn rows_of<Row: DeserializeOwned>(response: Response) -> Result<Vec<Row>, S3Error> {
+    let body = response
+        .into_body()
+        .collect(LARGEST_PAGE)
+        .await
+        .map_err(|_| INTERNAL_ERROR)?;
+    if body.is_empty() {
+        return Ok(Vec::new());
+    }
+    serde_json::from_slice(&body).map_err(|_| INTERNAL_ERROR.into())
+}
+
 /// ListObjects and ListObjectsV2.
 pub(super) async fn list(operation: Operation<'_>) -> Done {
     let wish = Wish::read(&operation)?;
@@ -194,15 +209,7 @@ pub(super) async fn list(operation: Operation<'_>) -> Done {
     if !response.status().is_success() {
         return Err(operation.bucket_refusal(&response));
     }
-    let body = response
-        .into_body()
-        .collect(LARGEST_PAGE)
-        .await
-        .map_err(|_| INTERNAL_ERROR)?;
-    let mut rows: Vec<Row> = match body.is_empty() {
-        true => Vec::new(),
-        false => serde_json::from_slice(&body).map_err(|_| INTERNAL_ERROR)?,
-    };
+    let mut rows: Vec<Row> = rows_of(response).await?;
     let is_truncated = wish.max_keys > 0 && rows.len() > wish.max_keys;
     rows.truncate(wish.max_keys);
     Ok(document(print(&operation, &wish, &rows, is_truncated)))

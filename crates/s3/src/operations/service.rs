@@ -1,7 +1,7 @@
 //! The service: the buckets of an account.
 
+use super::listing::rows_of;
 use super::{Done, Operation, document, is_bucket_name, listed_time, refusal_of_status};
-use crate::error::INTERNAL_ERROR;
 use crate::xml::XmlWriter;
 use http::Method;
 use serde::Deserialize;
@@ -29,7 +29,7 @@ pub(super) async fn list_buckets(operation: Operation<'_>) -> Done {
             404 => break,
             status => return Err(refusal_of_status(status, false)),
         }
-        let page = read_page(response).await?;
+        let page: Vec<Bucket> = rows_of(response).await?;
         if page.is_empty() {
             break;
         }
@@ -51,13 +51,4 @@ pub(super) async fn list_buckets(operation: Operation<'_>) -> Done {
         }
     }
     Ok(document(xml))
-}
-
-async fn read_page(response: request_pipeline::Response) -> Result<Vec<Bucket>, crate::error::S3Error> {
-    let body = response.into_body().collect(super::listing::LARGEST_PAGE).await;
-    let body = body.map_err(|_| INTERNAL_ERROR)?;
-    if body.is_empty() {
-        return Ok(Vec::new());
-    }
-    serde_json::from_slice(&body).map_err(|_| INTERNAL_ERROR.into())
 }

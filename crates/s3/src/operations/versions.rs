@@ -3,9 +3,9 @@
 //! They are Swift's own (`X-Versions-Enabled`, `?version-id=`, `?versions`), under S3's names.
 
 use super::bucket::empty;
-use super::listing::{LARGEST_PAGE, listed_etag, max_keys, url_encoded};
+use super::listing::{listed_etag, max_keys, rows_of, url_encoded};
 use super::{Done, Operation, document, listed_time};
-use crate::error::{INTERNAL_ERROR, INVALID_ARGUMENT, MALFORMED_XML, NO_SUCH_VERSION, NOT_IMPLEMENTED, S3Error};
+use crate::error::{INVALID_ARGUMENT, MALFORMED_XML, NO_SUCH_VERSION, NOT_IMPLEMENTED, S3Error};
 use crate::payload::collect;
 use crate::xml::{Element, XmlWriter};
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
@@ -262,15 +262,7 @@ impl Operation<'_> {
         if !response.status().is_success() {
             return Err(self.bucket_refusal(&response));
         }
-        let body = response
-            .into_body()
-            .collect(LARGEST_PAGE)
-            .await
-            .map_err(|_| INTERNAL_ERROR)?;
-        if body.is_empty() {
-            return Ok(Vec::new());
-        }
-        serde_json::from_slice(&body).map_err(|_| INTERNAL_ERROR.into())
+        rows_of(response).await
     }
 
     /// Aims a request of an object at the version that `versionId` names, if it does.

@@ -1,8 +1,8 @@
 //! ListParts and ListMultipartUploads.
 
-use super::super::listing::LARGEST_PAGE;
+use super::super::listing::rows_of;
 use super::super::{Done, Operation, document, listed_time};
-use crate::error::{INTERNAL_ERROR, INVALID_ARGUMENT, S3Error};
+use crate::error::{INVALID_ARGUMENT, S3Error};
 use crate::xml::XmlWriter;
 use http::Method;
 use serde::Deserialize;
@@ -23,32 +23,16 @@ const MOST_UPLOADS: u32 = 1000;
 
 impl Operation<'_> {
     /// A page of the container of parts; an empty one where there is no such container.
-    pub(super) async fn segment_rows(
-        &self,
-        prefix: &str,
-        marker: &str,
-        limit: Option<usize>,
-    ) -> Result<Vec<SegmentRow>, S3Error> {
+    pub(super) async fn segment_rows(&self, prefix: &str, marker: &str) -> Result<Vec<SegmentRow>, S3Error> {
         let mut ask = self.further(Method::GET, self.segments());
         ask.query = format!("format=json&prefix={}&marker={}", quote(prefix), quote(marker));
-        if let Some(limit) = limit {
-            ask.query.push_str(&format!("&limit={limit}"));
-        }
         let response = self.send(ask).await;
         match response.status().as_u16() {
             200..=299 => {}
             404 => return Ok(Vec::new()),
             _ => return Err(self.bucket_refusal(&response)),
         }
-        let body = response
-            .into_body()
-            .collect(LARGEST_PAGE)
-            .await
-            .map_err(|_| INTERNAL_ERROR)?;
-        if body.is_empty() {
-            return Ok(Vec::new());
-        }
-        serde_json::from_slice(&body).map_err(|_| INTERNAL_ERROR.into())
+        rows_of(response).await
     }
 
     /// All parts of an upload, in the order of their numbers.
@@ -57,7 +41,7 @@ impl Operation<'_> {
         let mut found = Vec::new();
         let mut marker = String::new();
         loop {
-            let rows = self.segment_rows(&prefix, &marker, None).await?;
+            let rows = self.segment_rows(&prefix, &marker).await?;
             let Some(last) = rows.last() else {
                 break;
             };
@@ -237,7 +221,7 @@ impl Page {
             false => format!("{key_marker}/{id_marker}"),
         };
         loop {
-            let rows = operation.segment_rows(prefix, &marker, None).await?;
+            let rows = operation.segment_rows(prefix, &marker).await?;
             let Some(last) = rows.last() else {
                 return Ok(page);
             };

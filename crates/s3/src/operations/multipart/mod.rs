@@ -180,7 +180,7 @@ impl Operation<'_> {
     /// Deletes the objects in the container of parts whose names begin so.
     async fn delete_below(&self, prefix: &str) -> Result<(), S3Error> {
         loop {
-            let rows = self.segment_rows(prefix, "", None).await?;
+            let rows = self.segment_rows(prefix, "").await?;
             if rows.is_empty() {
                 return Ok(());
             }

@@ -1,13 +1,11 @@
 //! Parts: UploadPart, UploadPartCopy.
 
-use super::super::copy::{look_at_source, source};
+use super::super::copy::{copied, look_at_source, source};
 use super::super::object::upload;
-use super::super::{Done, Operation, document, headers};
+use super::super::{Done, Operation};
 use crate::error::{INVALID_ARGUMENT, INVALID_RANGE};
-use crate::xml::XmlWriter;
 use http::Method;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue};
-use vocabulary::calendar;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 
 /// UploadPart.
 pub(in super::super) async fn put(mut operation: Operation<'_>) -> Done {
@@ -38,19 +36,7 @@ pub(in super::super) async fn copy(operation: Operation<'_>) -> Done {
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
     }
-    let etag = headers::etag_of_copy(response.headers()).unwrap_or(HeaderValue::from_static("\"\""));
-    let written = response
-        .headers()
-        .get("last-modified")
-        .and_then(|value| value.to_str().ok());
-    let written = written.and_then(calendar::parse_http);
-    let written = written.unwrap_or_else(|| operation.service.world.clock.now().seconds_ceil());
-    let mut xml = XmlWriter::document("CopyPartResult");
-    xml.text("LastModified", &format!("{}.000Z", calendar::iso(written, 'T')));
-    xml.text("ETag", etag.to_str().unwrap_or_default());
-    let mut answer = document(xml);
-    answer.headers_mut().insert(ETAG, etag);
-    Ok(answer)
+    Ok(copied(&operation, response.headers(), "CopyPartResult"))
 }
 
 fn number_of(operation: &Operation<'_>) -> Result<u32, crate::error::S3Error> {
@@ -63,7 +49,7 @@ fn number_of(operation: &Operation<'_>) -> Result<u32, crate::error::S3Error> {
 fn check_range(range: &str, source: &HeaderMap) -> Result<(), crate::error::S3Error> {
     let ends = range.strip_prefix("bytes=").and_then(|range| range.split_once('-'));
     let ends = ends.and_then(|(first, last)| Some((first.parse::<u64>().ok()?, last.parse::<u64>().ok()?)));
-    let Some((first, last)) = ends.filter(|(first, last)| first <= last) else {
+    let Some((_, last)) = ends.filter(|(first, last)| first <= last) else {
         return Err(INVALID_ARGUMENT
             .saying(
                 "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the \
@@ -75,11 +61,10 @@ fn check_range(range: &str, source: &HeaderMap) -> Result<(), crate::error::S3Er
     let length = source
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    match length.is_some_and(|length| last >= length) {
-        true if first == 0 || last > 0 => Err(INVALID_RANGE.saying(format!(
-            "Range specified is not valid for source object of size: {}",
-            length.unwrap_or_default()
+    match length.filter(|length| last >= *length) {
+        Some(length) => Err(INVALID_RANGE.saying(format!(
+            "Range specified is not valid for source object of size: {length}"
         ))),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
