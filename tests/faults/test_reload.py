@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,16 @@ def workers(process):
     return [pid for pid in process.tree() if pid != process.child.pid]
 
 
+def has_successor(process, worker):
+    """Whether one worker is there, and not `worker`. Lists the processes once: one may be reaped between two lists."""
+    found = workers(process)
+    return len(found) == 1 and found != [worker]
+
+
+def await_successor(process, worker):
+    until(lambda: has_successor(process, worker), within=60, what="another worker")
+
+
 def build_of(pid):
     return os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
 
@@ -110,7 +121,10 @@ def test_nothing_is_amiss_with_a_metrics_port_when_the_worker_is_exchanged(tmp_p
 def listens(port, pid):
     """Whether process `pid` listens on this port."""
     sockets = {line.split()[9] for line in Path("/proc/net/tcp").read_text().splitlines()[1:] if line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A"}
-    files = {os.readlink(file) for file in Path(f"/proc/{pid}/fd").iterdir() if file.is_symlink()}
+    files = set()
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            files.add(os.readlink(file))
     return any(f"socket:[{inode}]" in files for inode in sockets)
 
 
@@ -220,7 +234,7 @@ def test_a_request_under_way_is_finished_by_the_build_that_began_it(cluster, bui
     client.close()
     assert Client(cluster.auth_url).do("HEAD", "c", "o").status == 404  # answered by the new one
     assert finish_upload(upload, b"x" * 9) == 201
-    until(lambda: len(workers(process)) == 1 and workers(process) != old, within=60, what="the end of the old worker")
+    await_successor(process, *old)
     assert Client(cluster.auth_url).get("c", "o") == b"x" * 10
 
 
@@ -262,7 +276,7 @@ def test_a_configuration_broken_after_the_worker_has_read_it_ends_nothing(cluste
     with held_up(process, conf) as pipe:
         conf.write_text("[DEFAULT]\nbind_port = nonsense\n")
         pipe.write(good)
-    until(lambda: "has read it before" in process.text() and workers(process) != old and len(workers(process)) == 1,
+    until(lambda: "has read it before" in process.text() and has_successor(process, *old),
           what="the new worker alone")
     cluster.await_service(role)
     conf.write_text(good)
@@ -304,7 +318,7 @@ def test_a_worker_that_dies_is_replaced_and_an_overseer_that_dies_takes_it_along
     for _ in range(2):
         (worker,) = workers(process)
         os.kill(worker, signal.SIGKILL)
-        until(lambda: len(workers(process)) == 1 and workers(process) != [worker], what="another worker")
+        await_successor(process, worker)
     cluster.await_service("object")
     (worker,) = workers(process)
     os.kill(process.child.pid, signal.SIGKILL)
@@ -316,7 +330,7 @@ def test_a_worker_told_to_leave_gets_a_successor(cluster):
     for number in (signal.SIGUSR1, signal.SIGHUP, signal.SIGTERM):
         (worker,) = workers(process)
         os.kill(worker, number)
-        until(lambda: len(workers(process)) == 1 and workers(process) != [worker], within=60, what="a successor")
+        await_successor(process, worker)
         cluster.await_service("object")
 
 
