@@ -95,6 +95,7 @@ fn main() -> ExitCode {
         Command::RingBuilderSafe(line) => return ring_tools::ring_builder("ring-builder-safe", &line),
         Command::Recon(line) => tools::recon(&line),
         Command::DispersionPopulate(line) => tools::dispersion_populate(&line),
+        Command::Bench(line) => tools::bench(&line),
         Command::DispersionReport(line) => tools::dispersion_report(&line),
         Command::FormSignature(line) => tools::form_signature(&line),
         Command::GetNodes(line) => tools::get_nodes(&line),

@@ -154,13 +154,14 @@ pub async fn asked_to_end() -> Result<(), CommandFailure> {
 }
 
 /// SIGTERM and Ctrl-C that come from when this was made.
-struct StopSignals {
+pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl StopSignals {
-    fn listen() -> Result<Self, CommandFailure> {
+    /// From now on.
+    pub fn listen() -> Result<Self, CommandFailure> {
         let doing = || CommandFailure::io("watch", Path::new("signals"));
         Ok(Self {
             terminate: signal(SignalKind::terminate()).map_err(doing())?,
@@ -168,7 +169,8 @@ impl StopSignals {
         })
     }
 
-    async fn came(mut self) {
+    /// Completes when one of them has come.
+    pub async fn came(mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

@@ -2,6 +2,7 @@
 
 use crate::cluster_tls::peers_of_tool;
 use crate::failure::CommandFailure;
+use crate::process::StopSignals;
 use operator_tools::console::{Console, ToolStatus, run};
 use operator_tools::{
     cluster_ca, config, database_info, dispersion, drive_audit, form_signature, get_nodes, object_info, oldies,
@@ -53,6 +54,13 @@ pub fn dispersion_populate(line: &dispersion::PopulateArguments) -> Result<(), C
 pub fn dispersion_report(line: &dispersion::ReportArguments) -> Result<(), CommandFailure> {
     let (runtime, peers) = (runtime()?, peers(line.cluster_tls.as_deref())?);
     tool(|console| runtime.block_on(dispersion::report(line, &peers, console)))
+}
+
+/// `martlet bench`. Ctrl-C and SIGTERM end the load, not the report.
+pub fn bench(line: &bench::command::BenchArguments) -> Result<(), CommandFailure> {
+    let runtime = runtime()?;
+    let stop = runtime.block_on(async { StopSignals::listen() })?;
+    tool(|console| runtime.block_on(bench::command::run(line, &World::real(), console, stop.came())))
 }
 
 /// For tools that speak to servers.

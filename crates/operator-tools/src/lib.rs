@@ -29,10 +29,12 @@
 //! | where a ring says something is | `locations.rs` |
 //! | foreign text on a terminal | `text.rs` |
 //! | one section of a configuration | `conf_file.rs` |
+//! | tokens for an account | `account_access.rs` |
 //! | words on a command line | `words.rs` |
 //!
 //! Compared with OpenStack's programs, field by field, in `tests/operator`.
 
+pub mod account_access;
 pub mod cluster_ca;
 mod conf_file;
 pub mod config;

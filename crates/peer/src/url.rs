@@ -28,6 +28,21 @@ impl Url {
         })
     }
 
+    /// Whether it begins with `https`.
+    pub fn is_over_tls(&self) -> bool {
+        self.over_tls
+    }
+
+    /// A name or an address, without brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port; the scheme's own where none was given.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The path, without a slash at its end.
     pub fn path(&self) -> &str {
         &self.path

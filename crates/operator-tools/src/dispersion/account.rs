@@ -1,15 +1,13 @@
-//! The account of the tools: how its token is had, and requests with it.
+//! The account of the tools: requests with its token, which is had as `account_access.rs` says.
 //!
 //! Always holds: a request that failed is repeated as often as `retries` says, a little later each time, and counted;
 //! tokens and passwords are in no message.
 
-use features::access::authtoken::connections::{Ask, KeystoneConnections, KeystoneResponse, versioned};
+use crate::account_access::{AccountAccess, AccountCredentials, trusting};
+use features::access::authtoken::connections::{Ask, KeystoneConnections, KeystoneResponse};
 use http::Method;
 use peer::Url;
-use serde_json::{Value, json};
-use settings::declare::Scope;
 use settings::dispersion::DispersionSettings;
-use settings::{AuthTokenSettings, SettingsError};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use vocabulary::Fault;
@@ -34,31 +32,19 @@ pub(super) struct Account {
 impl Account {
     /// Asks for a token.
     pub(super) async fn open(world: &World, settings: &DispersionSettings) -> Result<Self, Fault> {
-        let secure = AuthTokenSettings {
-            insecure: settings.keystone_api_insecure,
-            cafile: settings.cafile.clone(),
-            ..AuthTokenSettings::default()
+        let credentials = AccountCredentials {
+            auth_url: settings.auth_url.clone(),
+            auth_version: settings.auth_version.clone(),
+            user: settings.auth_user.clone(),
+            key: settings.auth_key.clone(),
+            project_name: settings.project_name.clone(),
+            project_domain_name: settings.project_domain_name.clone(),
+            user_domain_name: settings.user_domain_name.clone(),
+            region_name: settings.region_name.clone(),
+            endpoint_type: settings.endpoint_type.clone(),
         };
-        let connections = KeystoneConnections::new(&secure, world, &Scope::empty()).map_err(|error| {
-            Fault::caller(match (error, &settings.cafile) {
-                (SettingsError::Value { expected, .. }, Some(file)) => {
-                    format!("cafile = {}: expected {expected}", file.display())
-                }
-                (error, _) => error.to_string(),
-            })
-        })?;
-        let url = Url::parse(&settings.auth_url).ok_or_else(|| {
-            Fault::caller(format!(
-                "auth_url = {}: expected an address like http://host:port/auth/v1.0",
-                settings.auth_url
-            ))
-        })?;
-        let (storage, token) = match settings.auth_version.trim().trim_end_matches(".0") {
-            "1" => tempauth(&connections, &url, settings).await?,
-            "2" => keystone_2(&connections, &url, settings).await?,
-            "3" => keystone_3(&connections, versioned(&url), settings).await?,
-            other => return Err(Fault::caller(format!("auth_version = {other}: expected 1.0, 2.0 or 3"))),
-        };
+        let connections = trusting(world, settings.keystone_api_insecure, settings.cafile.as_ref())?;
+        let AccountAccess { storage, token } = credentials.access(&connections).await?;
         let name = storage.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         let name = unquote(name).map_err(|_| Fault::peer(format!("{storage} names no account")))?;
         Ok(Self {
@@ -168,104 +154,4 @@ impl Account {
 /// Waits before a request is repeated: twice as long each time, up to half a minute.
 pub(super) async fn pause(world: &World, attempt: u32) {
     world.clock.sleep(Duration::from_secs(1 << attempt.min(5))).await;
-}
-
-/// Storage URL and token, or why there is none.
-type AccountAccess = Result<(String, String), Fault>;
-
-async fn tempauth(connections: &KeystoneConnections, url: &Url, settings: &DispersionSettings) -> AccountAccess {
-    let headers = [
-        ("x-auth-user", settings.auth_user.as_str()),
-        ("x-auth-key", settings.auth_key.0.as_str()),
-    ];
-    let answer = ask(connections, Method::GET, url, &headers, None, &settings.auth_url).await?;
-    match (answer.header("x-storage-url"), answer.header("x-auth-token")) {
-        (Some(storage), Some(token)) => Ok((storage.to_owned(), token.to_owned())),
-        _ => Err(Fault::peer(format!("{}: the answer has no token", settings.auth_url))),
-    }
-}
-
-async fn keystone_2(connections: &KeystoneConnections, url: &Url, settings: &DispersionSettings) -> AccountAccess {
-    let (tenant, user) = settings
-        .auth_user
-        .split_once(':')
-        .ok_or_else(|| Fault::caller("auth_user: expected tenant:user with auth_version = 2.0"))?;
-    let body = json!({"auth": {"tenantName": tenant,
-        "passwordCredentials": {"username": user, "password": settings.auth_key.0}}});
-    let url = url.with("/tokens");
-    let answer = ask(connections, Method::POST, &url, &[], Some(&body), &settings.auth_url).await?;
-    let response = answer
-        .json()
-        .map_err(|error| Fault::peer(format!("{}: {error}", settings.auth_url)))?;
-    let access = &response["access"];
-    let services = access["serviceCatalog"].as_array().into_iter().flatten();
-    let stores = services.filter(|service| service["type"] == "object-store");
-    let endpoints = stores.flat_map(|service| service["endpoints"].as_array().into_iter().flatten());
-    let mut fitting = endpoints.filter(|endpoint| in_region(endpoint, settings));
-    let storage = fitting.find_map(|endpoint| endpoint[&settings.endpoint_type].as_str());
-    opened(storage, access["token"]["id"].as_str(), settings)
-}
-
-async fn keystone_3(connections: &KeystoneConnections, url: Url, settings: &DispersionSettings) -> AccountAccess {
-    let domain = |name: &str| match name {
-        "" => json!({"id": "default"}),
-        name => json!({"name": name}),
-    };
-    let body = json!({"auth": {
-        "identity": {"methods": ["password"], "password": {"user": {
-            "name": settings.auth_user, "password": settings.auth_key.0, "domain": domain(&settings.user_domain_name)}}},
-        "scope": {"project": {"name": settings.project_name, "domain": domain(&settings.project_domain_name)}}}});
-    let url = url.with("/auth/tokens");
-    let answer = ask(connections, Method::POST, &url, &[], Some(&body), &settings.auth_url).await?;
-    let response = answer
-        .json()
-        .map_err(|error| Fault::peer(format!("{}: {error}", settings.auth_url)))?;
-    let interface = settings.endpoint_type.trim_end_matches("URL");
-    let services = response["token"]["catalog"].as_array().into_iter().flatten();
-    let stores = services.filter(|service| service["type"] == "object-store");
-    let endpoints = stores.flat_map(|service| service["endpoints"].as_array().into_iter().flatten());
-    let mut fitting = endpoints.filter(|endpoint| endpoint["interface"] == interface && in_region(endpoint, settings));
-    let storage = fitting.find_map(|endpoint| endpoint["url"].as_str());
-    opened(storage, answer.header("x-subject-token"), settings)
-}
-
-fn in_region(endpoint: &Value, settings: &DispersionSettings) -> bool {
-    settings.region_name.is_empty() || endpoint["region"] == settings.region_name.as_str()
-}
-
-fn opened(storage: Option<&str>, token: Option<&str>, settings: &DispersionSettings) -> AccountAccess {
-    let (kind, place) = (&settings.endpoint_type, &settings.auth_url);
-    let storage =
-        storage.ok_or_else(|| Fault::peer(format!("{place}: the catalogue has no {kind} of an object-store")))?;
-    let token = token.ok_or_else(|| Fault::peer(format!("{place}: the answer has no token")))?;
-    Ok((storage.to_owned(), token.to_owned()))
-}
-
-async fn ask(
-    connections: &KeystoneConnections,
-    method: Method,
-    url: &Url,
-    headers: &[(&'static str, &str)],
-    body: Option<&Value>,
-    place: &str,
-) -> Result<KeystoneResponse, Fault> {
-    let body = body.map(|body| body.to_string().into_bytes());
-    let ask = Ask {
-        method,
-        url,
-        headers,
-        body,
-    };
-    let answer = connections
-        .send(&ask)
-        .await
-        .map_err(|error| Fault::peer(format!("{place}: {error}")))?;
-    match answer.status() {
-        200..=299 => Ok(answer),
-        401 | 403 => Err(Fault::peer(format!(
-            "{place}: no token for auth_user and auth_key ({})",
-            answer.status()
-        ))),
-        status => Err(Fault::peer(format!("{place}: {status}"))),
-    }
 }

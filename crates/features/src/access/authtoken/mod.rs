@@ -20,7 +20,7 @@
 mod cache;
 pub mod connections;
 mod keystone;
-mod tls;
+pub mod tls;
 
 use crate::context::FeatureContext;
 use cache::{Confirmed, KnownToken};

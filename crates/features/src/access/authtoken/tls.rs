@@ -21,7 +21,7 @@ const FILE: &str = "SSL_CERT_FILE";
 const DIRECTORY: &str = "SSL_CERT_DIR";
 
 /// What connects over TLS, as configured.
-pub(super) fn connector(
+pub fn connector(
     settings: &AuthTokenSettings,
     files: &dyn FileSystem,
     options: &Scope,

@@ -1,0 +1,30 @@
+//! Loads an object store as a workload says, and says how the store bore it.
+//!
+//! Comes in: a [`Workload`](workload::Workload), read from COSBench's XML or this program's own format, and the
+//! addresses of a store that speaks Swift or S3. Goes out: figures, in a terminal, as JSON and in COSBench's files.
+//! Always holds: what is reported was measured, with what went wrong beside it; a request counts in the interval in
+//! which it ended, and in a work only when that lies between ramp-up and ramp-down; in an open loop a request's time
+//! begins when it was due, so that a store that stalls cannot hide it by being asked less; containers that no run of
+//! this program has made are neither written to nor deleted.
+//! Deliberately absent: anything of Martlet's servers. Any store is asked over its public API.
+//!
+//! | question | file |
+//! |---|---|
+//! | what is to be done | `workload.rs`, `workload/` |
+//! | which requests that makes, for which store | `store.rs`, `store/` |
+//! | who sends them, and when | `load.rs`, `load/` |
+//! | what is counted | `figures.rs` |
+//! | how it is told | `report.rs`, `report/` |
+//! | the command line | `command.rs` |
+//! | one run, from workload to report | `benchmark.rs` |
+//! | the highest rate that a store bears | `rate_search.rs` |
+
+pub mod benchmark;
+pub mod command;
+pub mod content;
+pub mod figures;
+pub mod load;
+pub mod rate_search;
+pub mod report;
+pub mod store;
+pub mod workload;

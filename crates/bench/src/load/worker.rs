@@ -1,0 +1,189 @@
+//! One thread of a load and its workers: each asks, waits for the answer, counts it, and asks again.
+
+use super::pace::{Pace, TIMER_SLACK};
+use super::plan::{Planned, Planner};
+use super::{GRACE, Running, buffer_size};
+use crate::figures::{Outcome, WorkFigures};
+use crate::store::{Request, Session};
+use crate::workload::OperationKind;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use std::cell::RefCell;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use vocabulary::Fault;
+use world::World;
+
+/// How often a thread looks whether it has to end although requests are under way.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Runs the workers of one of `threads` threads.
+pub(super) fn run_thread(
+    world: &World,
+    running: &Arc<Running>,
+    thread: usize,
+    threads: usize,
+) -> Result<WorkFigures, Fault> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Fault::caller(format!("no runtime for a thread of the load: {error}")))?;
+    let seed = running.options.seed;
+    let share = ThreadShare {
+        world,
+        running,
+        figures: RefCell::new(WorkFigures::new(running.work.operations.len(), running.work.interval)),
+        pace: RefCell::new(Pace::new(
+            running.work.arrivals,
+            thread,
+            threads,
+            mixed(seed, thread as u64),
+        )),
+    };
+    runtime.block_on(async {
+        let mine = (0..running.work.workers).filter(|worker| *worker as usize % threads == thread);
+        let mut workers: FuturesUnordered<_> = mine.map(|worker| share.work(worker)).collect();
+        let all = async { while workers.next().await.is_some() {} };
+        tokio::select! {
+            () = all => {}
+            () = share.too_late() => {}
+        }
+    });
+    Ok(share.figures.into_inner())
+}
+
+/// What the workers of a thread share.
+struct ThreadShare<'a> {
+    world: &'a World,
+    running: &'a Arc<Running>,
+    figures: RefCell<WorkFigures>,
+    pace: RefCell<Pace>,
+}
+
+impl ThreadShare<'_> {
+    /// One worker, until it has nothing more to do.
+    async fn work(&self, worker: u32) {
+        let running = self.running;
+        let seed = mixed(running.options.seed ^ 0x5eed, u64::from(worker));
+        let mut planner = Planner::new(running.work.clone(), worker, running.positions.clone(), seed);
+        let buffer = buffer_size(running.work.workers);
+        let mut session = Session::new(
+            running.store.clone(),
+            self.world.clone(),
+            running.contents.clone(),
+            buffer,
+        );
+        let mut names = Names::default();
+        while let Some(due) = self.next_start().await {
+            if !running.takes_ticket() {
+                return;
+            }
+            let Some(planned) = planner.draw() else { return };
+            let outcome = self.ask(&mut session, &planned, &mut names, due).await;
+            self.count(&planned, &outcome);
+        }
+    }
+
+    /// Waits until the next request is to begin; answers when it was due. Nothing when no further one begins.
+    async fn next_start(&self) -> Option<Duration> {
+        let (clock, running) = (&self.world.clock, self.running);
+        let due = self.pace.borrow_mut().due();
+        let now = clock.elapsed();
+        let due = due.map_or(now, |due| running.begun.saturating_add(due));
+        if running.last_start().is_some_and(|last| due.max(now) >= last) || running.watch.is_stopped() {
+            return None;
+        }
+        if due <= now {
+            return Some(due);
+        }
+        clock.sleep(due - now).await;
+        let woken = clock.elapsed();
+        Some(if woken.saturating_sub(due) <= TIMER_SLACK {
+            woken
+        } else {
+            due
+        })
+    }
+
+    async fn ask(&self, session: &mut Session, planned: &Planned, names: &mut Names, due: Duration) -> Outcome {
+        let running = self.running;
+        let operation = &running.work.operations[planned.operation];
+        names.container.clear();
+        names.object.clear();
+        let (of, on) = (&operation.containers, &operation.objects);
+        // Writing to memory does not fail.
+        let _ = write!(names.container, "{}{}{}", of.prefix, planned.container, of.suffix);
+        if let Some(of) = on {
+            let _ = write!(names.object, "{}{}{}", of.prefix, planned.object, of.suffix);
+        }
+        let file = match operation.kind {
+            OperationKind::FileWrite => running.files.get(planned.object as usize % running.files.len().max(1)),
+            _ => None,
+        };
+        let body = running.contents.key(&names.container, &names.object, operation.content);
+        let mut request = Request {
+            kind: operation.kind,
+            container: &names.container,
+            object: &names.object,
+            size: file.map_or(planned.size, |file| file.len() as u64),
+            body,
+            chunked: operation.chunked,
+            verifies: operation.kind == OperationKind::Read && (running.options.verifies || operation.hash_check),
+            file: file.map(Vec::as_slice),
+        };
+        if operation.with_container && operation.kind == OperationKind::Write {
+            request.kind = OperationKind::MakeContainer;
+            request.object = "";
+            let made = session.ask(&request, due).await;
+            if made.failure.is_some() {
+                return made;
+            }
+            request.kind = operation.kind;
+            request.object = &names.object;
+        }
+        session.ask(&request, due).await
+    }
+
+    fn count(&self, planned: &Planned, outcome: &Outcome) {
+        let (running, watch) = (self.running, &self.running.watch);
+        let now = self.world.clock.elapsed();
+        running.bytes.fetch_add(outcome.bytes, Ordering::Relaxed);
+        watch.bytes.fetch_add(outcome.bytes, Ordering::Relaxed);
+        let counter = if outcome.failure.is_none() {
+            &watch.succeeded
+        } else {
+            &watch.failed
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let at = now.saturating_sub(running.begun);
+        let counts = running.counts(now);
+        self.figures.borrow_mut().record(planned.operation, at, counts, outcome);
+    }
+
+    /// Completes when requests that are still under way have had their time.
+    async fn too_late(&self) {
+        let (clock, running) = (&self.world.clock, self.running);
+        loop {
+            clock.sleep(LOOK).await;
+            let is_over = running.last_start().is_some_and(|last| clock.elapsed() >= last);
+            if is_over || running.watch.is_stopped() {
+                return clock.sleep(GRACE).await;
+            }
+        }
+    }
+}
+
+/// Names of a request; their memory is used again.
+#[derive(Default)]
+struct Names {
+    container: String,
+    object: String,
+}
+
+/// A seed for each part of a load (SplitMix64).
+fn mixed(seed: u64, part: u64) -> u64 {
+    let mut mixed = seed.wrapping_add(part.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}

@@ -1,0 +1,112 @@
+//! Keeps a workload away from containers that no benchmark has made.
+//!
+//! Containers that this program makes carry a mark. Before a work that writes or deletes begins, its containers are
+//! looked at: one that is there and has no mark is somebody's.
+//! Always holds: looking changes nothing. Of more than [`MOST`] containers a sample is looked at.
+
+use super::http::{Connection, Outgoing};
+use super::http_store::{Dialect, HttpStore};
+use super::{Request, Store, s3, swift};
+use crate::content::BodyKey;
+use crate::figures::Failure;
+use crate::workload::{OperationKind, Work};
+use vocabulary::Fault;
+use world::World;
+
+/// Containers that are looked at for each operation.
+const MOST: u64 = 200;
+/// Bytes that are read at a time.
+const BUFFER: usize = 16 << 10;
+
+/// Refuses a work that would write to somebody's containers.
+pub async fn check(world: &World, store: &Store, work: &Work) -> Result<(), Fault> {
+    let Store::Http(store) = store else { return Ok(()) };
+    let mut looks = Looks {
+        world,
+        store,
+        connection: None,
+    };
+    for operation in &work.operations {
+        if matches!(
+            operation.kind,
+            OperationKind::Read | OperationKind::Head | OperationKind::List
+        ) {
+            continue;
+        }
+        let span = operation.containers.numbers.span();
+        let step = usize::try_from(span.count().div_ceil(MOST).max(1)).unwrap_or(usize::MAX);
+        for number in (span.first..=span.last).step_by(step) {
+            let name = operation.containers.name(number);
+            if looks.is_somebodys(&name).await? {
+                return Err(Fault::caller(format!(
+                    "container {name} is there, and no benchmark has made it: choose another prefix (cprefix), or say \
+                     --anything-goes"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Looks<'a> {
+    world: &'a World,
+    store: &'a HttpStore,
+    connection: Option<Connection>,
+}
+
+impl Looks<'_> {
+    /// Whether a container is there and has no mark.
+    async fn is_somebodys(&mut self, name: &str) -> Result<bool, Fault> {
+        let (status, has_mark) = self.look(name, "").await?;
+        match (&self.store.dialect, status) {
+            (_, 404) => Ok(false),
+            (Dialect::Swift(_), 200..=299) => Ok(!has_mark),
+            (Dialect::S3(_), 200..=299) => match self.look(name, s3::MARKER).await?.0 {
+                200..=299 => Ok(false),
+                404 => Ok(true),
+                status => Err(self.failed(&format_args!("HEAD {name}/{}: status {status}", s3::MARKER))),
+            },
+            (_, status) => Err(self.failed(&format_args!("HEAD {name}: status {status}"))),
+        }
+    }
+
+    /// Asks for metadata: the status, and whether Swift's mark is among them.
+    async fn look(&mut self, container: &str, object: &str) -> Result<(u16, bool), Fault> {
+        let request = Request {
+            kind: OperationKind::Head,
+            container,
+            object,
+            size: 0,
+            body: BodyKey::ZEROS,
+            chunked: false,
+            verifies: false,
+            file: None,
+        };
+        let mut head = vec![];
+        self.store.head(&request, self.world.clock.now(), &mut head);
+        let outgoing = Outgoing {
+            is_head: true,
+            head: &head,
+            body: None,
+            expects: None,
+        };
+        let connection = self.connection.take();
+        let work = async {
+            let mut open = match connection {
+                Some(open) => open,
+                None => Connection::open(self.world, &self.store.url, self.store.tls.as_ref(), BUFFER).await?,
+            };
+            let answered = open.exchange_looking_for(self.world, &outgoing, swift::MARK).await?;
+            Ok((answered, open))
+        };
+        let looked = self.world.timeout(self.store.patience, work).await;
+        let looked = looked.map_err(|late| self.failed(&late))?;
+        let ((answer, has_mark), open) = looked.map_err(|failure: Failure| self.failed(&failure))?;
+        self.connection = answer.is_kept.then_some(open);
+        Ok((answer.status, has_mark))
+    }
+
+    fn failed(&self, why: &dyn std::fmt::Display) -> Fault {
+        Fault::peer(format!("{}: {why}", self.store.url.authority()))
+    }
+}

@@ -1,0 +1,142 @@
+//! S3's API: what a request of each operation looks like, signed with signatures of version 4, and which answers are
+//! good.
+//!
+//! Buckets have no metadata that every store keeps, so that an object named [`MARKER`] says that a bucket was made by
+//! this program: it is written after the bucket, and deleted before it.
+//! Always holds: the secret is in no message.
+//! Source: AWS, "Authenticating requests: using the Authorization header (AWS Signature Version 4)".
+
+use super::Request;
+use crate::figures::Failure;
+use crate::workload::OperationKind;
+use identity::signed_request::{SigningScope, sha256};
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use std::io::Write;
+use vocabulary::names::quote;
+use vocabulary::{Timestamp, hex};
+
+/// The object in buckets that a run of this program has made.
+pub const MARKER: &str = ".made-by-bench";
+/// Bodies are not part of the signature: they are as long as they are.
+const PAYLOAD: &str = "UNSIGNED-PAYLOAD";
+
+/// Who signs.
+pub struct S3 {
+    access_key: String,
+    secret_key: String,
+    region: String,
+    /// Of the day for which it was derived.
+    signing_key: Mutex<Option<(String, [u8; 32])>>,
+}
+
+impl S3 {
+    /// With the keys of a user; nothing when they, or the region, are no text for a header.
+    pub fn new(access_key: &str, secret_key: &str, region: &str) -> Option<Self> {
+        let is_word = |text: &str| !text.is_empty() && text.bytes().all(|byte| (0x21..0x7f).contains(&byte));
+        (is_word(access_key) && is_word(region)).then(|| Self {
+            access_key: access_key.to_owned(),
+            secret_key: secret_key.to_owned(),
+            region: region.to_owned(),
+            signing_key: Mutex::new(None),
+        })
+    }
+
+    /// Request line and headers, signed for a time.
+    pub fn head(&self, request: &Request<'_>, base: &str, host: &str, now: Timestamp, head: &mut Vec<u8>) {
+        let verb = match request.kind {
+            OperationKind::Read | OperationKind::List => "GET",
+            OperationKind::Write | OperationKind::FileWrite | OperationKind::MakeContainer => "PUT",
+            OperationKind::Delete | OperationKind::DeleteContainer => "DELETE",
+            OperationKind::Head => "HEAD",
+        };
+        let mut path = format!("{base}/{}", quote(request.container));
+        if !request.object.is_empty() {
+            path += "/";
+            path += &quote(request.object);
+        }
+        let (query, canonical_query) = match request.kind {
+            OperationKind::List => ("?list-type=2", "list-type=2"),
+            _ => ("", ""),
+        };
+        let authorization_and_date = self.sign(verb, &path, canonical_query, host, now);
+        head.clear();
+        // Writing to memory does not fail.
+        let _ = write!(
+            head,
+            "{verb} {path}{query} HTTP/1.1\r\nHost: {host}\r\n{authorization_and_date}"
+        );
+        if request.kind.sends_body() {
+            let _ = write!(head, "Content-Length: {}\r\n", request.size);
+        } else if request.kind == OperationKind::MakeContainer {
+            head.extend_from_slice(b"Content-Length: 0\r\n");
+        }
+        head.extend_from_slice(b"\r\n");
+    }
+
+    fn sign(&self, verb: &str, path: &str, query: &str, host: &str, now: Timestamp) -> String {
+        // 2026-11-24T13:05:07.000000 as 20261124T130507Z.
+        let digits: String = now.iso().chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect();
+        let (date, time) = (digits.get(..8).unwrap_or_default().to_owned(), format!("{digits}Z"));
+        let canonical = format!(
+            "{verb}\n{path}\n{query}\nhost:{host}\nx-amz-content-sha256:{PAYLOAD}\nx-amz-date:{time}\n\n\
+             host;x-amz-content-sha256;x-amz-date\n{PAYLOAD}"
+        );
+        let scope = SigningScope {
+            date: date.clone(),
+            region: self.region.clone(),
+            service: "s3".to_owned(),
+        };
+        let hashed = hex::encode(Sha256::digest(canonical.as_bytes()));
+        let string_to_sign = format!("AWS4-HMAC-SHA256\n{time}\n{}\n{hashed}", scope.text());
+        let key = {
+            let mut known = self.signing_key.lock();
+            match &*known {
+                Some((day, key)) if *day == date => *key,
+                _ => known.insert((date, scope.signing_key(&self.secret_key))).1,
+            }
+        };
+        let signature = hex::encode(sha256(&key, string_to_sign.as_bytes()));
+        format!(
+            "x-amz-date: {time}\r\nx-amz-content-sha256: {PAYLOAD}\r\nAuthorization: AWS4-HMAC-SHA256 \
+             Credential={}/{}, SignedHeaders=host;x-amz-content-sha256;x-amz-date, Signature={signature}\r\n",
+            self.access_key,
+            scope.text()
+        )
+    }
+
+    /// Why a status is no success.
+    pub fn judge(&self, request: &Request<'_>, status: u16) -> Option<Failure> {
+        let is_good = match (request.kind, status) {
+            // What is to be there is there, and what is to be gone is gone.
+            (OperationKind::MakeContainer, 409) => true,
+            (OperationKind::DeleteContainer | OperationKind::Delete, 404) => true,
+            (_, status) => (200..300).contains(&status),
+        };
+        (!is_good).then_some(Failure::Status(status))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::S3;
+    use vocabulary::Timestamp;
+
+    /// Against botocore's S3SigV4Auth, for the same request at the same time.
+    #[test]
+    fn signatures_are_those_of_others() {
+        let s3 = S3::new("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "us-east-1").unwrap();
+        let signed = s3.sign(
+            "GET",
+            "/bucket/a%20b",
+            "list-type=2",
+            "127.0.0.1:8080",
+            Timestamp::from_seconds(1_440_938_160),
+        );
+        assert!(signed.starts_with("x-amz-date: 20150830T123600Z\r\n"), "{signed}");
+        assert!(
+            signed.ends_with("Signature=69894121c63d923e73e2ad58cfac0c4c259a1900cb6f2aeb00c50554effce196\r\n"),
+            "{signed}"
+        );
+    }
+}
