@@ -15,13 +15,17 @@ fn work(text: &str) -> Arc<Work> {
 /// Runs a work; `watch` may stop it.
 async fn result(work: &Arc<Work>, watch: Arc<Watch>) -> WorkResult {
     let world = World::real();
-    let store = open(&world, &work.auth, &work.storage, &Trust::default()).await.unwrap();
+    let store = open(&world, &work.auth, &work.storage, &Trust::default())
+        .await
+        .unwrap();
     let options = LoadOptions {
         threads: 2,
         seed: 1,
         verifies: false,
     };
-    run(&world, work, store, Arc::new(Contents::new()), watch, &options).await.unwrap()
+    run(&world, work, store, Arc::new(Contents::new()), watch, &options)
+        .await
+        .unwrap()
 }
 
 fn stalling(rate: &str) -> Arc<Work> {
@@ -40,7 +44,10 @@ async fn a_stall_is_seen_by_an_open_loop_and_hidden_by_a_closed_one() {
     let (closed, open) = (closed.figures.total().latency, open.figures.total().latency);
     assert!(closed.longest() > Duration::from_millis(900) && open.longest() > Duration::from_millis(900));
     let (hidden, seen) = (closed.percentile(90.0), open.percentile(90.0));
-    assert!(hidden < Duration::from_millis(300) && seen > Duration::from_millis(500), "{hidden:?} {seen:?}");
+    assert!(
+        hidden < Duration::from_millis(300) && seen > Duration::from_millis(500),
+        "{hidden:?} {seen:?}"
+    );
     assert!((500..=600).contains(&open.count()), "{} of 600 requests", open.count());
 }
 
@@ -53,7 +60,11 @@ async fn works_end_with_their_operations_or_their_bytes() {
         ));
         let total = result(&work, Arc::default()).await.figures.total();
         let failed = total.failed();
-        let all = if matches!(work.end, WorkEnd::Operations(_)) { total.succeeded + failed } else { total.succeeded };
+        let all = if matches!(work.end, WorkEnd::Operations(_)) {
+            total.succeeded + failed
+        } else {
+            total.succeeded
+        };
         assert_eq!((all, failed), (expected, 7), "{end}");
     }
 }

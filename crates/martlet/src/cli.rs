@@ -271,7 +271,7 @@ impl Cli {
 }
 
 /// Commands without a counterpart in OpenStack.
-const OURS: [&str; 2] = ["up", "cluster-ca"];
+const OURS: [&str; 3] = ["up", "cluster-ca", "bench"];
 
 /// The words as OpenStack's programs read theirs; those of commands without a counterpart as they are.
 fn as_openstack_reads(line: &mut clap::Command, mut args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {
@@ -337,6 +337,7 @@ mod tests {
         }
         let line = [
             "martlet",
+            "bench",
             "cluster-ca",
             "issue",
             "ca",
