@@ -1,11 +1,11 @@
 //! One run, from the workload to its report.
 //!
-//! Always holds: a mistake in the workload, a store that cannot be reached and a container that is somebody else's are
-//! said before anything is made; a run that is interrupted reports what it has, and says so.
+//! Always holds: a mistake in the workload, a store that cannot be reached and a container of other users are
+//! reported before anything is made; a run that is interrupted reports what it has, and says so.
 
-use crate::command::RunArguments;
+use crate::arguments::RunArguments;
 use crate::content::Contents;
-use crate::load::{LoadOptions, Watch, run as run_work};
+use crate::load::{LoadOptions, LoadWatch, run as run_work};
 use crate::report::{Manifest, RunReport, StageReport, WorkReport, cosbench, terminal};
 use crate::store::auth::{Trust, open};
 use crate::store::{Store, guard};
@@ -148,7 +148,7 @@ fn redirect(work: &mut Work, arguments: &RunArguments) -> Result<(), Fault> {
     }
     if work.storage.kind.is_empty() && work.kind != WorkKind::Delay {
         return Err(Fault::caller(
-            "the workload names no storage: add a [storage] or <storage>, or say -A URL -U USER -K KEY, or --storage mock",
+            "the workload names no storage: add a [storage] or <storage>, or say -A URL -U USER -K KEY",
         ));
     }
     if let Some(policy) = &arguments.policy {
@@ -166,21 +166,8 @@ impl Prepared {
         console: &mut Console<'_>,
         interrupted: impl Future<Output = ()>,
     ) -> io::Result<ToolStatus> {
-        let (contents, watch) = (Arc::new(Contents::new()), Arc::new(Watch::default()));
-        let mut report = RunReport {
-            workload: self.workload.name.clone(),
-            description: self.workload.description.clone(),
-            manifest: Manifest {
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                seed: self.options.seed,
-                threads: self.options.threads,
-                verifies: self.options.verifies,
-                begun: world.clock.now().as_f64(),
-                source: self.source.clone(),
-            },
-            stages: vec![],
-            interrupted: false,
-        };
+        let (contents, watch) = (Arc::new(Contents::new()), Arc::new(LoadWatch::default()));
+        let mut report = self.empty_report(world);
         let mut interrupted = std::pin::pin!(interrupted);
         for (stage, stores) in self.workload.stages.iter().zip(&self.stores) {
             let running = run_stage(world, stage, stores, &contents, &watch, &self.options);
@@ -235,13 +222,33 @@ impl Prepared {
     }
 }
 
+impl Prepared {
+    /// What is known before the first stage.
+    fn empty_report(&self, world: &World) -> RunReport {
+        RunReport {
+            workload: self.workload.name.clone(),
+            description: self.workload.description.clone(),
+            manifest: Manifest {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                seed: self.options.seed,
+                threads: self.options.threads,
+                verifies: self.options.verifies,
+                begun: world.clock.now().as_f64(),
+                source: self.source.clone(),
+            },
+            stages: vec![],
+            interrupted: false,
+        }
+    }
+}
+
 /// Runs the works of a stage side by side.
 pub async fn run_stage(
     world: &World,
     stage: &Stage,
     stores: &[Store],
     contents: &Arc<Contents>,
-    watch: &Arc<Watch>,
+    watch: &Arc<LoadWatch>,
     options: &LoadOptions,
 ) -> Result<StageReport, Fault> {
     let begun = world.clock.elapsed();
@@ -262,7 +269,7 @@ pub async fn run_stage(
     })
 }
 
-fn progress(console: &mut Console<'_>, stage: &Stage, watch: &Watch) -> io::Result<()> {
+fn progress(console: &mut Console<'_>, stage: &Stage, watch: &LoadWatch) -> io::Result<()> {
     let (succeeded, failed, bytes) = watch.so_far();
     let name = &stage.name;
     write!(

@@ -1,10 +1,10 @@
 //! What bodies are made of: bytes that no compression and no deduplication makes less of, and that can be checked.
 //!
 //! A body is a function of its object's name: the same name has the same bytes in every run, as far as it is long, so
-//! that whoever reads it can tell whether it is what was written.
+//! that a reader can decide whether it is what was written.
 //! Always holds: two names share no block of eight bytes but by chance.
 
-use crate::workload::Content;
+use crate::workload::BodyContent;
 
 /// Random bytes that all bodies are made from.
 const BLOCK: usize = 1 << 20;
@@ -16,18 +16,18 @@ pub struct Contents {
 
 /// One body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BodyKey {
-    content: Content,
+pub struct ContentKey {
+    content: BodyContent,
     /// Where in the block it begins, in words.
     start: usize,
     /// What its words differ by from the block's.
     pattern: u64,
 }
 
-impl BodyKey {
+impl ContentKey {
     /// Zeros: for requests without a body.
-    pub const ZEROS: BodyKey = BodyKey {
-        content: Content::Zero,
+    pub const ZEROS: ContentKey = ContentKey {
+        content: BodyContent::Zero,
         start: 0,
         pattern: 0,
     };
@@ -43,9 +43,9 @@ impl Contents {
     }
 
     /// The body of an object.
-    pub fn key(&self, container: &str, object: &str, content: Content) -> BodyKey {
+    pub fn key(&self, container: &str, object: &str, content: BodyContent) -> ContentKey {
         let pattern = hash(container, object);
-        BodyKey {
+        ContentKey {
             content,
             start: (pattern.rotate_left(20) as usize) % self.block.len(),
             pattern,
@@ -53,8 +53,8 @@ impl Contents {
     }
 
     /// Fills `piece` with the bytes of a body from `offset` on.
-    pub fn fill(&self, key: BodyKey, offset: u64, piece: &mut [u8]) {
-        if key.content == Content::Zero {
+    pub fn fill(&self, key: ContentKey, offset: u64, piece: &mut [u8]) {
+        if key.content == BodyContent::Zero {
             return piece.fill(0);
         }
         let mut offset = offset as usize;
@@ -83,7 +83,7 @@ impl Contents {
     }
 
     /// Whether `piece` is what a body has from `offset` on.
-    pub fn fits(&self, key: BodyKey, offset: u64, piece: &[u8]) -> bool {
+    pub fn fits(&self, key: ContentKey, offset: u64, piece: &[u8]) -> bool {
         let mut expected = [0; 4096];
         let mut offset = offset;
         piece.chunks(expected.len()).all(|piece| {
@@ -115,28 +115,32 @@ fn hash(container: &str, object: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::Contents;
-    use crate::workload::Content;
+    use crate::workload::BodyContent;
     use proptest::prelude::*;
 
     #[test]
     fn zeros_are_zeros() {
         let contents = Contents::new();
-        let key = contents.key("c", "o", Content::Zero);
+        let key = contents.key("c", "o", BodyContent::Zero);
         assert!(contents.fits(key, 5, &[0; 100]) && !contents.fits(key, 5, &[0, 1]));
     }
 
     proptest! {
         #[test]
-        fn pieces_are_parts_of_the_whole(offset in 0_usize..3_000_000, length in 0_usize..10_000, cut in 0_usize..10_000) {
+        fn pieces_are_parts_of_the_whole(
+            offset in 0_usize..3_000_000,
+            length in 0_usize..10_000,
+            cut in 0_usize..10_000,
+        ) {
             let contents = Contents::new();
-            let key = contents.key("container", "object", Content::Random);
+            let key = contents.key("container", "object", BodyContent::Random);
             let mut whole = vec![0; length];
             contents.fill(key, offset as u64, &mut whole);
             let (front, back) = whole.split_at(cut.min(length));
             prop_assert!(contents.fits(key, offset as u64, front));
             prop_assert!(contents.fits(key, (offset + front.len()) as u64, back));
             if length > 16 {
-                let other = contents.key("container", "object2", Content::Random);
+                let other = contents.key("container", "object2", BodyContent::Random);
                 prop_assert!(!contents.fits(other, offset as u64, &whole));
                 whole[length / 2] ^= 1;
                 prop_assert!(!contents.fits(key, offset as u64, &whole));

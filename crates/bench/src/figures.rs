@@ -39,7 +39,7 @@ impl std::fmt::Display for Failure {
 
 /// How a request went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RequestOutcome {
     /// Of bodies, in either direction.
     pub bytes: u64,
     /// From when it was due to the end of its answer.
@@ -52,9 +52,9 @@ pub struct Outcome {
 
 /// Times in microseconds.
 #[derive(Debug, Clone)]
-pub struct Times(Histogram<u64>);
+pub struct Latencies(Histogram<u64>);
 
-impl Times {
+impl Latencies {
     fn with_digits(digits: u8) -> Self {
         // One to five digits are what the histogram can have.
         #[allow(clippy::unwrap_used)]
@@ -110,9 +110,9 @@ impl Times {
 #[derive(Debug, Clone)]
 pub struct OperationFigures {
     /// Of requests that succeeded.
-    pub latency: Times,
+    pub latency: Latencies,
     /// Of requests that succeeded.
-    pub first_byte: Times,
+    pub first_byte: Latencies,
     /// Requests that succeeded.
     pub succeeded: u64,
     /// Bytes of bodies of those.
@@ -124,15 +124,15 @@ pub struct OperationFigures {
 impl OperationFigures {
     fn with_digits(digits: u8) -> Self {
         Self {
-            latency: Times::with_digits(digits),
-            first_byte: Times::with_digits(digits),
+            latency: Latencies::with_digits(digits),
+            first_byte: Latencies::with_digits(digits),
             succeeded: 0,
             bytes: 0,
             failures: BTreeMap::new(),
         }
     }
 
-    fn record(&mut self, outcome: &Outcome) {
+    fn record(&mut self, outcome: &RequestOutcome) {
         if let Some(failure) = outcome.failure {
             *self.failures.entry(failure).or_default() += 1;
             return;
@@ -194,7 +194,7 @@ impl WorkFigures {
     }
 
     /// Counts a request that ended `at` after the start of the work.
-    pub fn record(&mut self, operation: usize, at: Duration, is_counted: bool, outcome: &Outcome) {
+    pub fn record(&mut self, operation: usize, at: Duration, is_counted: bool, outcome: &RequestOutcome) {
         if is_counted && let Some(figures) = self.counted.get_mut(operation) {
             figures.record(outcome);
         }
@@ -240,11 +240,11 @@ impl WorkFigures {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, Outcome, WorkFigures};
+    use super::{Failure, RequestOutcome, WorkFigures};
     use std::time::Duration;
 
-    fn outcome(millis: u64, failure: Option<Failure>) -> Outcome {
-        Outcome {
+    fn outcome(millis: u64, failure: Option<Failure>) -> RequestOutcome {
+        RequestOutcome {
             bytes: 10,
             latency: Duration::from_millis(millis),
             first_byte: Some(Duration::from_millis(millis / 2)),

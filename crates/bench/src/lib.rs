@@ -14,11 +14,12 @@
 //! | which requests that makes, for which store | `store.rs`, `store/` |
 //! | who sends them, and when | `load.rs`, `load/` |
 //! | what is counted | `figures.rs` |
-//! | how it is told | `report.rs`, `report/` |
-//! | the command line | `command.rs` |
+//! | how it is reported | `report.rs`, `report/` |
+//! | the command line | `arguments.rs`, `command.rs` |
 //! | one run, from workload to report | `benchmark.rs` |
 //! | the highest rate that a store bears | `rate_search.rs` |
 
+pub mod arguments;
 pub mod benchmark;
 pub mod command;
 pub mod content;

@@ -1,6 +1,6 @@
 //! Runs works: threads, in each of them workers that ask the store, and what they count.
 //!
-//! Always holds: a work ends when its workload says so, when it is told to stop, or a little after either if requests
+//! Always holds: a work ends when its workload says so, when it is asked to stop, or a little after either if requests
 //! hang; what was counted until then is kept. A request counts when it ended between ramp-up and ramp-down.
 
 pub mod pace;
@@ -38,22 +38,22 @@ pub struct LoadOptions {
     pub verifies: bool,
 }
 
-/// Told by whoever watches a load, and by the load to it.
+/// What the load and its caller know of each other: how far it is, and whether it is to stop.
 #[derive(Default)]
-pub struct Watch {
+pub struct LoadWatch {
     stops: AtomicBool,
     succeeded: AtomicU64,
     failed: AtomicU64,
     bytes: AtomicU64,
 }
 
-impl Watch {
+impl LoadWatch {
     /// No further request is begun.
     pub fn stop(&self) {
         self.stops.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was told to stop.
+    /// Whether it was asked to stop.
     pub fn is_stopped(&self) -> bool {
         self.stops.load(Ordering::Relaxed)
     }
@@ -84,7 +84,7 @@ struct Running {
     work: Arc<Work>,
     store: Store,
     contents: Arc<Contents>,
-    watch: Arc<Watch>,
+    watch: Arc<LoadWatch>,
     positions: Arc<Positions>,
     /// Operations that were begun, where a work ends with their number.
     tickets: AtomicU64,
@@ -134,7 +134,7 @@ pub async fn run(
     work: &Arc<Work>,
     store: Store,
     contents: Arc<Contents>,
-    watch: Arc<Watch>,
+    watch: Arc<LoadWatch>,
     options: &LoadOptions,
 ) -> Result<WorkResult, Fault> {
     let threads = options.threads.clamp(1, work.workers.max(1) as usize);

@@ -5,10 +5,10 @@
 //! Always holds: a rate counts as borne only when the store did all that was asked at that rate, fast enough and with
 //! few enough failures.
 
+use crate::arguments::SearchArguments;
 use crate::benchmark::{Prepared, run_stage};
-use crate::command::SearchArguments;
 use crate::content::Contents;
-use crate::load::Watch;
+use crate::load::LoadWatch;
 use crate::load::search::RateSearch;
 use crate::report::StageReport;
 use crate::workload::{Arrivals, Stage, WorkEnd, WorkKind};
@@ -31,7 +31,7 @@ pub async fn run(
     console: &mut Console<'_>,
     interrupted: impl Future<Output = ()>,
 ) -> io::Result<ToolStatus> {
-    let (contents, watch) = (Arc::new(Contents::new()), Arc::new(Watch::default()));
+    let (contents, watch) = (Arc::new(Contents::new()), Arc::new(LoadWatch::default()));
     let mut interrupted = std::pin::pin!(interrupted);
     let mut status = ToolStatus::SUCCESS;
     for (stage, stores) in prepared.workload.stages.iter().zip(&prepared.stores) {

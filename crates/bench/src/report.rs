@@ -10,7 +10,7 @@ pub mod compare;
 pub mod cosbench;
 pub mod terminal;
 
-use crate::figures::{OperationFigures, Times};
+use crate::figures::{Latencies, OperationFigures};
 use crate::load::WorkResult;
 use crate::workload::{Arrivals, Work};
 use serde::Serialize;
@@ -173,7 +173,7 @@ fn millis(time: Duration) -> f64 {
 }
 
 impl TimesReport {
-    fn of(times: &Times) -> Self {
+    fn of(times: &Latencies) -> Self {
         Self {
             mean: millis(times.mean()),
             percentiles: PERCENTILES

@@ -17,8 +17,8 @@ pub mod mock;
 pub mod s3;
 pub mod swift;
 
-use crate::content::{BodyKey, Contents};
-use crate::figures::{Failure, Outcome};
+use crate::content::{ContentKey, Contents};
+use crate::figures::{Failure, RequestOutcome};
 use crate::workload::OperationKind;
 use http_store::{Dialect, HttpStore};
 use mock::Mock;
@@ -39,7 +39,7 @@ pub enum Store {
 
 /// What is asked.
 #[derive(Clone, Copy)]
-pub struct Request<'a> {
+pub struct StoreRequest<'a> {
     /// What is done.
     pub kind: OperationKind,
     /// To which container.
@@ -49,7 +49,7 @@ pub struct Request<'a> {
     /// Length of the body that is sent.
     pub size: u64,
     /// Content of the body that is sent, or that has to come.
-    pub body: BodyKey,
+    pub body: ContentKey,
     /// Sent in chunks.
     pub chunked: bool,
     /// What comes is compared with `body`.
@@ -59,11 +59,11 @@ pub struct Request<'a> {
 }
 
 /// One worker's way to a store.
-pub struct Session {
+pub struct StoreSession {
     store: Store,
     world: World,
     contents: Arc<Contents>,
-    connection: Option<http::Connection>,
+    connection: Option<http::StoreConnection>,
     /// Bytes that a connection reads and writes at a time.
     buffer: usize,
     head: Vec<u8>,
@@ -72,7 +72,7 @@ pub struct Session {
 /// Bytes of bodies, and when the first byte of the answer came.
 type Answered = (u64, Option<Duration>);
 
-impl Session {
+impl StoreSession {
     /// One that has no connection yet.
     pub fn new(store: Store, world: World, contents: Arc<Contents>, buffer: usize) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl Session {
     }
 
     /// Asks; `due` is when the request should have begun, by the world's clock.
-    pub async fn ask(&mut self, request: &Request<'_>, due: Duration) -> Outcome {
+    pub async fn ask(&mut self, request: &StoreRequest<'_>, due: Duration) -> RequestOutcome {
         let answered = match &self.store {
             Store::None => Ok((0, None)),
             Store::Mock(mock) => mock.clone().answer(&self.world, request).await,
@@ -100,7 +100,7 @@ impl Session {
             Ok((bytes, first_byte)) => (bytes, first_byte, None),
             Err(failure) => (0, None, Some(failure)),
         };
-        Outcome {
+        RequestOutcome {
             bytes,
             latency,
             first_byte: first_byte.map(|at| at.saturating_sub(due)),
@@ -109,8 +109,8 @@ impl Session {
     }
 
     /// A bucket of S3 gets its marker once it was made, and loses it before it is deleted.
-    async fn over_http(&mut self, store: &HttpStore, request: &Request<'_>) -> Result<Answered, Failure> {
-        let marks = |kind: OperationKind| Request {
+    async fn over_http(&mut self, store: &HttpStore, request: &StoreRequest<'_>) -> Result<Answered, Failure> {
+        let marks = |kind: OperationKind| StoreRequest {
             kind,
             object: s3::MARKER,
             size: 0,
@@ -130,7 +130,7 @@ impl Session {
     }
 
     /// One request and its answer.
-    async fn exchange(&mut self, store: &HttpStore, request: &Request<'_>) -> Result<Answered, Failure> {
+    async fn exchange(&mut self, store: &HttpStore, request: &StoreRequest<'_>) -> Result<Answered, Failure> {
         store.head(request, self.world.clock.now(), &mut self.head);
         let work = async {
             // A store may have closed a connection that was idle: the request goes again over a new one then.
@@ -141,7 +141,7 @@ impl Session {
                     Err(other) => return Err(other),
                 }
             }
-            let opened = http::Connection::open(&self.world, &store.url, store.tls.as_ref(), self.buffer).await?;
+            let opened = http::StoreConnection::open(&self.world, &store.url, store.tls.as_ref(), self.buffer).await?;
             exchange(&self.world, opened, request, &self.head, &self.contents).await
         };
         let done = self.world.timeout(store.patience, work).await;
@@ -158,11 +158,11 @@ impl Session {
 
 async fn exchange(
     world: &World,
-    mut connection: http::Connection,
-    request: &Request<'_>,
+    mut connection: http::StoreConnection,
+    request: &StoreRequest<'_>,
     head: &[u8],
     contents: &Contents,
-) -> Result<(http::Answer, Option<http::Connection>), Failure> {
+) -> Result<(http::StoreAnswer, Option<http::StoreConnection>), Failure> {
     let source = match request.file {
         Some(bytes) => http::BodySource::Given(bytes),
         None => http::BodySource::Made(request.body, contents),
@@ -170,7 +170,7 @@ async fn exchange(
     let outgoing = http::Outgoing {
         is_head: request.kind == OperationKind::Head,
         head,
-        body: request.kind.sends_body().then_some(http::OutgoingBody {
+        body: request.kind.sends_body().then_some(http::UploadBody {
             length: request.size,
             chunked: request.chunked,
             source,

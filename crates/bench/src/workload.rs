@@ -68,7 +68,7 @@ pub struct Work {
     /// When requests begin.
     pub arrivals: Arrivals,
     /// What is done.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<WorkOperation>,
     /// How a token is had.
     pub auth: Endpoint,
     /// Where the operations go.
@@ -168,7 +168,7 @@ pub struct Endpoint {
 
 /// One of the operations of a work.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Operation {
+pub struct WorkOperation {
     /// Unique in its work.
     pub id: String,
     /// What is done.
@@ -178,15 +178,15 @@ pub struct Operation {
     /// Division of this operation's names.
     pub division: Division,
     /// To which containers.
-    pub containers: Names,
+    pub containers: NumberedNames,
     /// To which objects; none for operations on containers.
-    pub objects: Option<Names>,
+    pub objects: Option<NumberedNames>,
     /// How long the bodies are; of operations that send one.
     pub sizes: Option<Sizes>,
     /// Bodies are sent without their length.
     pub chunked: bool,
     /// What bodies are made of.
-    pub content: Content,
+    pub content: BodyContent,
     /// Bodies carry a checksum, and are compared with it when read.
     pub hash_check: bool,
     /// Containers are made or deleted along the way (`createContainer`, `deleteContainer`).
@@ -197,7 +197,7 @@ pub struct Operation {
 
 /// What bodies are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
+pub enum BodyContent {
     /// Cannot be compressed, and is found nowhere twice.
     Random,
     /// Zeros.
@@ -256,7 +256,7 @@ impl OperationKind {
 
 /// Names with a number in them: `prefix` number `suffix`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Names {
+pub struct NumberedNames {
     /// Before the number.
     pub prefix: String,
     /// Which numbers.
@@ -265,7 +265,7 @@ pub struct Names {
     pub suffix: String,
 }
 
-impl Names {
+impl NumberedNames {
     /// The name with this number.
     pub fn name(&self, number: u64) -> String {
         format!("{}{number}{}", self.prefix, self.suffix)

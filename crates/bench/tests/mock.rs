@@ -1,7 +1,8 @@
 //! Whole works on a store whose behaviour is known.
+#![allow(clippy::unwrap_used)]
 
 use bench::content::Contents;
-use bench::load::{LoadOptions, Watch, WorkResult, run};
+use bench::load::{LoadOptions, LoadWatch, WorkResult, run};
 use bench::store::auth::{Trust, open};
 use bench::workload::{Work, WorkEnd, own_format};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ fn work(text: &str) -> Arc<Work> {
 }
 
 /// Runs a work; `watch` may stop it.
-async fn result(work: &Arc<Work>, watch: Arc<Watch>) -> WorkResult {
+async fn result(work: &Arc<Work>, watch: Arc<LoadWatch>) -> WorkResult {
     let world = World::real();
     let store = open(&world, &work.auth, &work.storage, &Trust::default())
         .await
@@ -70,12 +71,12 @@ async fn works_end_with_their_operations_or_their_bytes() {
 }
 
 #[tokio::test]
-async fn a_load_that_is_told_to_stop_keeps_what_it_has() {
+async fn a_load_that_is_asked_to_stop_keeps_what_it_has() {
     let work = work(
         "[storage]\ntype = 'mock'\ndelay = 1\n[[stage]]\nworkers = 4\nruntime = '1h'\n\
          operations = [{ type = 'read', containers = 'c(1)', objects = 'u(1,10)' }]",
     );
-    let watch = Arc::new(Watch::default());
+    let watch = Arc::new(LoadWatch::default());
     let stopping = async {
         while watch.so_far().0 < 50 {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -81,7 +81,7 @@ pub enum Command {
     /// Say how many copies of what dispersion-populate made are where the rings say.
     DispersionReport(operator_tools::dispersion::ReportArguments),
     /// Load an object store as a workload says, and report how it bore it (COSBench's workloads or its own).
-    Bench(bench::command::BenchArguments),
+    Bench(bench::arguments::BenchArguments),
     /// Sign an upload form for browsers and print it (for the formpost filter).
     FormSignature(operator_tools::form_signature::FormSignatureArguments),
     /// Show which nodes are responsible for an account, a container, an object or a partition.

@@ -57,7 +57,7 @@ pub fn dispersion_report(line: &dispersion::ReportArguments) -> Result<(), Comma
 }
 
 /// `martlet bench`. Ctrl-C and SIGTERM end the load, not the report.
-pub fn bench(line: &bench::command::BenchArguments) -> Result<(), CommandFailure> {
+pub fn bench(line: &bench::arguments::BenchArguments) -> Result<(), CommandFailure> {
     let runtime = runtime()?;
     let stop = runtime.block_on(async { StopSignals::listen() })?;
     tool(|console| runtime.block_on(bench::command::run(line, &World::real(), console, stop.came())))

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use vocabulary::Fault;
 use world::World;
 
-/// Who asks for a token, and whom.
+/// The user that asks for a token, and the server that is asked.
 #[derive(Debug, Clone)]
 pub struct AccountCredentials {
     /// TempAuth's address, or Keystone's.

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub const TIMER_SLACK: Duration = Duration::from_millis(2);
 
 /// Due times, shared by the workers of one thread.
-pub struct Pace {
+pub struct ArrivalPace {
     arrivals: Arrivals,
     /// Seconds between two requests, on average.
     distance: f64,
@@ -23,7 +23,7 @@ pub struct Pace {
     dice: fastrand::Rng,
 }
 
-impl Pace {
+impl ArrivalPace {
     /// One of `parts` threads that make up the work's rate together.
     pub fn new(arrivals: Arrivals, part: usize, parts: usize, seed: u64) -> Self {
         let parts = parts.max(1) as f64;
@@ -64,7 +64,7 @@ fn waiting_time(mean: f64, dice: &mut fastrand::Rng) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Pace;
+    use super::ArrivalPace;
     use crate::workload::Arrivals;
     use std::time::Duration;
 
@@ -72,7 +72,7 @@ mod tests {
     fn threads_make_up_the_rate_together() {
         let mut due: Vec<Duration> = (0..4)
             .flat_map(|part| {
-                let mut pace = Pace::new(Arrivals::Constant(1000.0), part, 4, 1);
+                let mut pace = ArrivalPace::new(Arrivals::Constant(1000.0), part, 4, 1);
                 (0..250).filter_map(move |_| pace.due()).collect::<Vec<_>>()
             })
             .collect();
@@ -80,12 +80,12 @@ mod tests {
         for (number, due) in due.iter().enumerate() {
             assert_eq!(due.as_micros().div_ceil(10) * 10 / 1000, number as u128, "{due:?}");
         }
-        assert_eq!(Pace::new(Arrivals::AsAnswered, 0, 1, 1).due(), None);
+        assert_eq!(ArrivalPace::new(Arrivals::AsAnswered, 0, 1, 1).due(), None);
     }
 
     #[test]
     fn independent_arrivals_have_their_rate_and_their_spread() {
-        let mut pace = Pace::new(Arrivals::Poisson(1000.0), 0, 1, 7);
+        let mut pace = ArrivalPace::new(Arrivals::Poisson(1000.0), 0, 1, 7);
         let due: Vec<f64> = (0..100_000)
             .filter_map(|_| pace.due())
             .map(|due| due.as_secs_f64())

@@ -1,10 +1,10 @@
 //! Which operation a worker does next, and on which names.
 //!
-//! Always holds: over many draws operations have their ratios; a worker of a work that goes through its names draws each
-//! of its pairs of container and object once, then nothing.
+//! Always holds: over many draws operations have their ratios; a worker of a work that goes through its names draws
+//! each of its pairs of container and object once, then nothing.
 
 use crate::workload::selector::{Selector, Span};
-use crate::workload::{Division, Operation, Work, WorkEnd};
+use crate::workload::{Division, Work, WorkEnd, WorkOperation};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -137,7 +137,7 @@ impl Planner {
 const ONE: Span = Span { first: 0, last: 0 };
 
 /// Whether all workers go through the names together.
-fn shares(operation: &Operation) -> bool {
+fn shares(operation: &WorkOperation) -> bool {
     let is_shared = |selector: &Selector| matches!(selector, Selector::Sequential(_));
     is_shared(&operation.containers.numbers)
         || operation
@@ -146,7 +146,7 @@ fn shares(operation: &Operation) -> bool {
             .is_some_and(|names| is_shared(&names.numbers))
 }
 
-fn part(operation: &Operation, worker: u32, workers: u32) -> Option<Part> {
+fn part(operation: &WorkOperation, worker: u32, workers: u32) -> Option<Part> {
     let cut = |selector: &Selector| selector.part(u64::from(worker), u64::from(workers));
     let (containers, objects) = (
         &operation.containers.numbers,
@@ -210,7 +210,7 @@ mod tests {
         let work = work(
             "<work workers='1' totalOps='1'>\
              <operation type='read' ratio='80' config='containers=u(1,32);objects=u(1,50)'/>\
-             <operation type='write' ratio='15' config='containers=u(1,32);objects=u(1,50);sizes=h(1|1|10,2|2|20,3|3|70)KB'/>\
+             <operation type='write' ratio='15' config='containers=u(1,9);objects=u(1,50);sizes=h(1|1|10,2|2|20,3|3|70)KB'/>\
              <operation type='delete' ratio='5' config='containers=u(1,32);objects=u(1,50)'/></work>",
         );
         let mut planner = Planner::new(work.clone(), 0, Positions::of(&work), 17);

@@ -77,7 +77,8 @@ mod tests {
                 prop_assert!(steps <= 45);
             }
             let found = search.borne().unwrap_or(0.0);
-            prop_assert!(found <= limit && (found * (1.0 + CLOSE) >= limit || found == 0.0 && limit < 2.0), "{} of {}", found, limit);
+            let is_close = found * (1.0 + CLOSE) >= limit || found == 0.0 && limit < 2.0;
+            prop_assert!(found <= limit && is_close, "{} of {}", found, limit);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! One thread of a load and its workers: each asks, waits for the answer, counts it, and asks again.
 
-use super::pace::{Pace, TIMER_SLACK};
+use super::pace::{ArrivalPace, TIMER_SLACK};
 use super::plan::{Planned, Planner};
 use super::{GRACE, Running, buffer_size};
-use crate::figures::{Outcome, WorkFigures};
-use crate::store::{Request, Session};
+use crate::figures::{RequestOutcome, WorkFigures};
+use crate::store::{StoreRequest, StoreSession};
 use crate::workload::OperationKind;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -33,7 +33,7 @@ pub(super) fn run_thread(
         world,
         running,
         figures: RefCell::new(WorkFigures::new(running.work.operations.len(), running.work.interval)),
-        pace: RefCell::new(Pace::new(
+        pace: RefCell::new(ArrivalPace::new(
             running.work.arrivals,
             thread,
             threads,
@@ -57,7 +57,7 @@ struct ThreadShare<'a> {
     world: &'a World,
     running: &'a Arc<Running>,
     figures: RefCell<WorkFigures>,
-    pace: RefCell<Pace>,
+    pace: RefCell<ArrivalPace>,
 }
 
 impl ThreadShare<'_> {
@@ -67,13 +67,13 @@ impl ThreadShare<'_> {
         let seed = mixed(running.options.seed ^ 0x5eed, u64::from(worker));
         let mut planner = Planner::new(running.work.clone(), worker, running.positions.clone(), seed);
         let buffer = buffer_size(running.work.workers);
-        let mut session = Session::new(
+        let mut session = StoreSession::new(
             running.store.clone(),
             self.world.clone(),
             running.contents.clone(),
             buffer,
         );
-        let mut names = Names::default();
+        let mut names = RequestNames::default();
         while let Some(due) = self.next_start().await {
             if !running.takes_ticket() {
                 return;
@@ -105,7 +105,13 @@ impl ThreadShare<'_> {
         })
     }
 
-    async fn ask(&self, session: &mut Session, planned: &Planned, names: &mut Names, due: Duration) -> Outcome {
+    async fn ask(
+        &self,
+        session: &mut StoreSession,
+        planned: &Planned,
+        names: &mut RequestNames,
+        due: Duration,
+    ) -> RequestOutcome {
         let running = self.running;
         let operation = &running.work.operations[planned.operation];
         names.container.clear();
@@ -121,7 +127,7 @@ impl ThreadShare<'_> {
             _ => None,
         };
         let body = running.contents.key(&names.container, &names.object, operation.content);
-        let mut request = Request {
+        let mut request = StoreRequest {
             kind: operation.kind,
             container: &names.container,
             object: &names.object,
@@ -144,7 +150,7 @@ impl ThreadShare<'_> {
         session.ask(&request, due).await
     }
 
-    fn count(&self, planned: &Planned, outcome: &Outcome) {
+    fn count(&self, planned: &Planned, outcome: &RequestOutcome) {
         let (running, watch) = (self.running, &self.running.watch);
         let now = self.world.clock.elapsed();
         running.bytes.fetch_add(outcome.bytes, Ordering::Relaxed);
@@ -175,7 +181,7 @@ impl ThreadShare<'_> {
 
 /// Names of a request; their memory is used again.
 #[derive(Default)]
-struct Names {
+struct RequestNames {
     container: String,
     object: String,
 }

@@ -33,7 +33,7 @@ pub struct Comparison {
 
 /// What a comparison says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ComparisonVerdict {
     /// The second run is better.
     Better,
     /// The second run is worse.
@@ -44,12 +44,12 @@ pub enum Verdict {
 
 impl Comparison {
     /// Whether there is a difference.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> ComparisonVerdict {
         let (low, high) = self.interval;
         match (low > 1.0, high < 1.0, self.more_is_better) {
-            (true, _, true) | (_, true, false) => Verdict::Better,
-            (true, _, false) | (_, true, true) => Verdict::Worse,
-            _ => Verdict::NoDifference,
+            (true, _, true) | (_, true, false) => ComparisonVerdict::Better,
+            (true, _, false) | (_, true, true) => ComparisonVerdict::Worse,
+            _ => ComparisonVerdict::NoDifference,
         }
     }
 
@@ -147,7 +147,7 @@ fn relative_variance(figures: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Comparison, Verdict, compare};
+    use super::{Comparison, ComparisonVerdict, compare};
     use serde_json::json;
 
     fn noisy(level: f64, seed: u64) -> Vec<f64> {
@@ -160,11 +160,11 @@ mod tests {
         let mut wrongly = 0;
         for seed in 0..200 {
             let same = Comparison::of("x".into(), &noisy(100.0, seed), &noisy(100.0, seed + 1000), true).unwrap();
-            wrongly += u32::from(same.verdict() != Verdict::NoDifference);
+            wrongly += u32::from(same.verdict() != ComparisonVerdict::NoDifference);
             let less = Comparison::of("x".into(), &noisy(100.0, seed), &noisy(90.0, seed + 1000), true).unwrap();
-            assert_eq!(less.verdict(), Verdict::Worse, "{less:?}");
+            assert_eq!(less.verdict(), ComparisonVerdict::Worse, "{less:?}");
             let slower = Comparison::of("x".into(), &noisy(90.0, seed), &noisy(100.0, seed + 1000), false).unwrap();
-            assert_eq!(slower.verdict(), Verdict::Worse, "{slower:?}");
+            assert_eq!(slower.verdict(), ComparisonVerdict::Worse, "{slower:?}");
         }
         // One in twenty at 95 %, and some room for chance.
         assert!(wrongly < 25, "{wrongly} of 200");

@@ -1,13 +1,13 @@
 //! Keeps a workload away from containers that no benchmark has made.
 //!
 //! Containers that this program makes carry a mark. Before a work that writes or deletes begins, its containers are
-//! looked at: one that is there and has no mark is somebody's.
+//! looked at: one that is there and has no mark belongs to other users.
 //! Always holds: looking changes nothing. Of more than [`MOST`] containers a sample is looked at.
 
-use super::http::{Connection, Outgoing};
+use super::http::{Outgoing, StoreConnection};
 use super::http_store::{Dialect, HttpStore};
-use super::{Request, Store, s3, swift};
-use crate::content::BodyKey;
+use super::{Store, StoreRequest, s3, swift};
+use crate::content::ContentKey;
 use crate::figures::Failure;
 use crate::workload::{OperationKind, Work};
 use vocabulary::Fault;
@@ -18,7 +18,7 @@ const MOST: u64 = 200;
 /// Bytes that are read at a time.
 const BUFFER: usize = 16 << 10;
 
-/// Refuses a work that would write to somebody's containers.
+/// Refuses a work that would write to other users' containers.
 pub async fn check(world: &World, store: &Store, work: &Work) -> Result<(), Fault> {
     let Store::Http(store) = store else { return Ok(()) };
     let mut looks = Looks {
@@ -37,7 +37,7 @@ pub async fn check(world: &World, store: &Store, work: &Work) -> Result<(), Faul
         let step = usize::try_from(span.count().div_ceil(MOST).max(1)).unwrap_or(usize::MAX);
         for number in (span.first..=span.last).step_by(step) {
             let name = operation.containers.name(number);
-            if looks.is_somebodys(&name).await? {
+            if looks.is_of_others(&name).await? {
                 return Err(Fault::caller(format!(
                     "container {name} is there, and no benchmark has made it: choose another prefix (cprefix), or say \
                      --anything-goes"
@@ -51,12 +51,12 @@ pub async fn check(world: &World, store: &Store, work: &Work) -> Result<(), Faul
 struct Looks<'a> {
     world: &'a World,
     store: &'a HttpStore,
-    connection: Option<Connection>,
+    connection: Option<StoreConnection>,
 }
 
 impl Looks<'_> {
     /// Whether a container is there and has no mark.
-    async fn is_somebodys(&mut self, name: &str) -> Result<bool, Fault> {
+    async fn is_of_others(&mut self, name: &str) -> Result<bool, Fault> {
         let (status, has_mark) = self.look(name, "").await?;
         match (&self.store.dialect, status) {
             (_, 404) => Ok(false),
@@ -72,12 +72,12 @@ impl Looks<'_> {
 
     /// Asks for metadata: the status, and whether Swift's mark is among them.
     async fn look(&mut self, container: &str, object: &str) -> Result<(u16, bool), Fault> {
-        let request = Request {
+        let request = StoreRequest {
             kind: OperationKind::Head,
             container,
             object,
             size: 0,
-            body: BodyKey::ZEROS,
+            body: ContentKey::ZEROS,
             chunked: false,
             verifies: false,
             file: None,
@@ -94,7 +94,7 @@ impl Looks<'_> {
         let work = async {
             let mut open = match connection {
                 Some(open) => open,
-                None => Connection::open(self.world, &self.store.url, self.store.tls.as_ref(), BUFFER).await?,
+                None => StoreConnection::open(self.world, &self.store.url, self.store.tls.as_ref(), BUFFER).await?,
             };
             let answered = open.exchange_looking_for(self.world, &outgoing, swift::MARK).await?;
             Ok((answered, open))

@@ -6,7 +6,7 @@
 //! anything went wrong is closed.
 //! Source: RFC 9112 (HTTP/1.1), sections 6 and 7 for where a body ends.
 
-use crate::content::{BodyKey, Contents};
+use crate::content::{ContentKey, Contents};
 use crate::figures::Failure;
 use peer::Url;
 use std::io;
@@ -22,7 +22,7 @@ const MOST_HEADERS: usize = 256;
 const LONGEST_HEAD: usize = 64 << 10;
 
 /// A connection.
-pub struct Connection {
+pub struct StoreConnection {
     stream: Box<dyn Stream>,
     buffer: Vec<u8>,
     /// Bytes of the buffer that were read and not used.
@@ -36,13 +36,13 @@ pub struct Outgoing<'a> {
     /// Request line and headers, with the empty line.
     pub head: &'a [u8],
     /// Length and content of the body.
-    pub body: Option<OutgoingBody<'a>>,
+    pub body: Option<UploadBody<'a>>,
     /// What the answer's body has to be.
-    pub expects: Option<(BodyKey, &'a Contents)>,
+    pub expects: Option<(ContentKey, &'a Contents)>,
 }
 
 /// A body to be sent.
-pub struct OutgoingBody<'a> {
+pub struct UploadBody<'a> {
     /// Bytes.
     pub length: u64,
     /// In chunks, as the head says.
@@ -55,14 +55,14 @@ pub struct OutgoingBody<'a> {
 #[derive(Clone, Copy)]
 pub enum BodySource<'a> {
     /// Made.
-    Made(BodyKey, &'a Contents),
+    Made(ContentKey, &'a Contents),
     /// There.
     Given(&'a [u8]),
 }
 
 /// An answer, read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
+pub struct StoreAnswer {
     /// Its status.
     pub status: u16,
     /// When its first byte came, by the world's clock.
@@ -83,7 +83,7 @@ enum Framing {
     Close,
 }
 
-impl Connection {
+impl StoreConnection {
     /// Connects; `buffer` is how many bytes are read and written at a time.
     pub async fn open(world: &World, url: &Url, tls: Option<&TlsConnector>, buffer: usize) -> Result<Self, Failure> {
         let stream = world.network.connect(url.host().to_owned(), url.port()).await;
@@ -103,25 +103,25 @@ impl Connection {
     }
 
     /// Sends a request and reads its answer.
-    pub async fn exchange(&mut self, world: &World, outgoing: &Outgoing<'_>) -> Result<Answer, Failure> {
+    pub async fn exchange(&mut self, world: &World, outgoing: &Outgoing<'_>) -> Result<StoreAnswer, Failure> {
         // A store that refuses a body says so while it is sent, and may read no further: its answer counts then.
         let sent = self.send(outgoing).await;
         match self.receive(world, outgoing).await {
             Err(failure) => Err(failure),
-            Ok(answer) => Ok(Answer {
+            Ok(answer) => Ok(StoreAnswer {
                 is_kept: answer.is_kept && sent.is_ok(),
                 ..answer
             }),
         }
     }
 
-    /// [`Connection::exchange`], and whether the answer has a header.
+    /// [`StoreConnection::exchange`], and whether the answer has a header.
     pub async fn exchange_looking_for(
         &mut self,
         world: &World,
         outgoing: &Outgoing<'_>,
         header: &str,
-    ) -> Result<(Answer, bool), Failure> {
+    ) -> Result<(StoreAnswer, bool), Failure> {
         let answer = self.exchange(world, outgoing).await?;
         // An answer to HEAD is nothing but its head, which lies in the buffer as it came.
         let head = String::from_utf8_lossy(&self.buffer[..self.filled.start]);
@@ -183,7 +183,7 @@ impl Connection {
         at + mark.len()
     }
 
-    async fn receive(&mut self, world: &World, outgoing: &Outgoing<'_>) -> Result<Answer, Failure> {
+    async fn receive(&mut self, world: &World, outgoing: &Outgoing<'_>) -> Result<StoreAnswer, Failure> {
         self.filled = 0..0;
         let mut first_byte = Duration::ZERO;
         let head = loop {
@@ -204,9 +204,9 @@ impl Connection {
         match head.framing {
             Framing::Length(length) => self.body(length, expects, &mut reading).await?,
             Framing::Chunks => self.chunks(expects, &mut reading).await?,
-            Framing::Close => self.to_the_end(expects, &mut reading).await?,
+            Framing::Close => self.body_until_close(expects, &mut reading).await?,
         }
-        Ok(Answer {
+        Ok(StoreAnswer {
             status: head.status,
             first_byte,
             bytes: reading.bytes,
@@ -272,7 +272,7 @@ impl Connection {
         Ok(())
     }
 
-    async fn to_the_end(&mut self, expects: Expected<'_>, reading: &mut Reading) -> Result<(), Failure> {
+    async fn body_until_close(&mut self, expects: Expected<'_>, reading: &mut Reading) -> Result<(), Failure> {
         while !self.filled.is_empty() || self.read_more().await? > 0 {
             reading.take(&self.buffer[self.filled.clone()], expects);
             self.filled = 0..0;
@@ -299,7 +299,7 @@ impl Connection {
 /// Length of a chunk in digits, and both line ends.
 const CHUNK_MARKS: usize = 16 + 4;
 
-type Expected<'a> = Option<(BodyKey, &'a Contents)>;
+type Expected<'a> = Option<(ContentKey, &'a Contents)>;
 
 /// A body that is read.
 #[derive(Default)]

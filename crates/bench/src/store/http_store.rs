@@ -1,6 +1,6 @@
 //! A store over HTTP: where it is, how long it may take, and which API it speaks.
 
-use super::Request;
+use super::StoreRequest;
 use super::s3::S3;
 use super::swift::Swift;
 use crate::figures::Failure;
@@ -31,7 +31,7 @@ pub enum Dialect {
 
 impl HttpStore {
     /// Request line and headers.
-    pub fn head(&self, request: &Request<'_>, now: Timestamp, head: &mut Vec<u8>) {
+    pub fn head(&self, request: &StoreRequest<'_>, now: Timestamp, head: &mut Vec<u8>) {
         let (base, host) = (self.url.path(), self.url.authority());
         match &self.dialect {
             Dialect::Swift(swift) => swift.head(request, base, &host, head),
@@ -40,7 +40,7 @@ impl HttpStore {
     }
 
     /// Why a status is no success.
-    pub fn judge(&self, request: &Request<'_>, status: u16) -> Option<Failure> {
+    pub fn judge(&self, request: &StoreRequest<'_>, status: u16) -> Option<Failure> {
         match &self.dialect {
             Dialect::Swift(swift) => swift.judge(request, status),
             Dialect::S3(s3) => s3.judge(request, status),

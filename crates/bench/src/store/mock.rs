@@ -12,7 +12,7 @@
 //!
 //! Always holds: requests are served in the order in which they came, where the capacity has a limit.
 
-use super::Request;
+use super::StoreRequest;
 use crate::figures::Failure;
 use crate::workload::mistake::WorkloadMistake;
 use crate::workload::parameters::Parameters;
@@ -80,7 +80,7 @@ impl Mock {
     }
 
     /// Serves a request: bytes of its body, and when its answer began.
-    pub async fn answer(&self, world: &World, request: &Request<'_>) -> Result<(u64, Option<Duration>), Failure> {
+    pub async fn answer(&self, world: &World, request: &StoreRequest<'_>) -> Result<(u64, Option<Duration>), Failure> {
         let now = world.clock.elapsed();
         let begins = match self.stall {
             Some((from, to)) if (from..to).contains(&now) => to,

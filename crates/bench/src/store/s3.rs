@@ -6,7 +6,7 @@
 //! Always holds: the secret is in no message.
 //! Source: AWS, "Authenticating requests: using the Authorization header (AWS Signature Version 4)".
 
-use super::Request;
+use super::StoreRequest;
 use crate::figures::Failure;
 use crate::workload::OperationKind;
 use identity::signed_request::{SigningScope, sha256};
@@ -21,7 +21,7 @@ pub const MARKER: &str = ".made-by-bench";
 /// Bodies are not part of the signature: they are as long as they are.
 const PAYLOAD: &str = "UNSIGNED-PAYLOAD";
 
-/// Who signs.
+/// The user that signs.
 pub struct S3 {
     access_key: String,
     secret_key: String,
@@ -43,7 +43,7 @@ impl S3 {
     }
 
     /// Request line and headers, signed for a time.
-    pub fn head(&self, request: &Request<'_>, base: &str, host: &str, now: Timestamp, head: &mut Vec<u8>) {
+    pub fn head(&self, request: &StoreRequest<'_>, base: &str, host: &str, now: Timestamp, head: &mut Vec<u8>) {
         let verb = match request.kind {
             OperationKind::Read | OperationKind::List => "GET",
             OperationKind::Write | OperationKind::FileWrite | OperationKind::MakeContainer => "PUT",
@@ -106,7 +106,7 @@ impl S3 {
     }
 
     /// Why a status is no success.
-    pub fn judge(&self, request: &Request<'_>, status: u16) -> Option<Failure> {
+    pub fn judge(&self, request: &StoreRequest<'_>, status: u16) -> Option<Failure> {
         let is_good = match (request.kind, status) {
             // What is to be there is there, and what is to be gone is gone.
             (OperationKind::MakeContainer, 409) => true,

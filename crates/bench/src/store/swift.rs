@@ -1,6 +1,6 @@
 //! Swift's API: what a request of each operation looks like, and which answers are good.
 
-use super::Request;
+use super::StoreRequest;
 use crate::figures::Failure;
 use crate::workload::OperationKind;
 use std::io::Write;
@@ -9,7 +9,7 @@ use vocabulary::names::quote;
 /// Containers that a run of this program has made carry it, and no others are written to or deleted.
 pub const MARK: &str = "X-Container-Meta-Made-By-Bench";
 
-/// Who asks.
+/// The user that asks.
 pub struct Swift {
     token: String,
     policy: Option<String>,
@@ -27,7 +27,7 @@ impl Swift {
     }
 
     /// Request line and headers.
-    pub fn head(&self, request: &Request<'_>, base: &str, host: &str, head: &mut Vec<u8>) {
+    pub fn head(&self, request: &StoreRequest<'_>, base: &str, host: &str, head: &mut Vec<u8>) {
         let verb = match request.kind {
             OperationKind::Read | OperationKind::List => "GET",
             OperationKind::Write | OperationKind::FileWrite | OperationKind::MakeContainer => "PUT",
@@ -60,7 +60,7 @@ impl Swift {
     }
 
     /// Why a status is no success.
-    pub fn judge(&self, request: &Request<'_>, status: u16) -> Option<Failure> {
+    pub fn judge(&self, request: &StoreRequest<'_>, status: u16) -> Option<Failure> {
         let is_good = match (request.kind, status) {
             // What is to be gone is gone.
             (OperationKind::DeleteContainer | OperationKind::Delete, 404) => true,

@@ -9,9 +9,10 @@ use super::mistake::{WorkloadMistake, one_of};
 use super::parameters::Parameters;
 use super::selector::Selector;
 use super::size::Sizes;
-use super::xml::Element;
+use super::xml::XmlElement;
 use super::{
-    Arrivals, Content, Division, Endpoint, Names, Operation, OperationKind, Stage, Work, WorkEnd, WorkKind, Workload,
+    Arrivals, BodyContent, Division, Endpoint, NumberedNames, OperationKind, Stage, Work, WorkEnd, WorkKind,
+    WorkOperation, Workload,
 };
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ pub(super) const OPERATION_PARAMETERS: &[&str] = &[
 
 /// Reads a workload.
 pub fn parse(text: &str) -> Result<Workload, WorkloadMistake> {
-    let root = Element::parse(text)?;
+    let root = XmlElement::parse(text)?;
     if root.name != "workload" {
         return Err(root.mistake(WorkloadMistake::new("expected <workload> as the root element")));
     }
@@ -77,7 +78,7 @@ struct Inherited {
 
 impl Inherited {
     /// With what an element says itself.
-    fn within(&self, element: &Element) -> Result<Self, WorkloadMistake> {
+    fn within(&self, element: &XmlElement) -> Result<Self, WorkloadMistake> {
         let own = |name: &str, outer: &Endpoint| -> Result<Endpoint, WorkloadMistake> {
             let mut found = element.all(name);
             match (found.next(), found.next()) {
@@ -94,7 +95,7 @@ impl Inherited {
     }
 }
 
-fn read_endpoint(element: &Element) -> Result<Endpoint, WorkloadMistake> {
+fn read_endpoint(element: &XmlElement) -> Result<Endpoint, WorkloadMistake> {
     element.allow(&["type", "config"], &[])?;
     Ok(Endpoint {
         kind: element.get("type").unwrap_or("none").to_owned(),
@@ -102,11 +103,11 @@ fn read_endpoint(element: &Element) -> Result<Endpoint, WorkloadMistake> {
     })
 }
 
-fn config(element: &Element) -> Result<Parameters, WorkloadMistake> {
+fn config(element: &XmlElement) -> Result<Parameters, WorkloadMistake> {
     Parameters::parse(element.get("config").unwrap_or_default()).map_err(|wrong| element.mistake(wrong))
 }
 
-fn no_trigger(element: &Element) -> Result<(), WorkloadMistake> {
+fn no_trigger(element: &XmlElement) -> Result<(), WorkloadMistake> {
     match element.get("trigger") {
         None | Some("") => Ok(()),
         Some(_) => Err(element.mistake(WorkloadMistake::new(
@@ -115,7 +116,7 @@ fn no_trigger(element: &Element) -> Result<(), WorkloadMistake> {
     }
 }
 
-fn read_stage(element: &Element, above: &Inherited) -> Result<Stage, WorkloadMistake> {
+fn read_stage(element: &XmlElement, above: &Inherited) -> Result<Stage, WorkloadMistake> {
     element.allow(
         &["name", "closuredelay", "config", "trigger"],
         &["auth", "storage", "work"],
@@ -136,7 +137,7 @@ fn read_stage(element: &Element, above: &Inherited) -> Result<Stage, WorkloadMis
     })
 }
 
-fn read_work(element: &Element, above: &Inherited) -> Result<Work, WorkloadMistake> {
+fn read_work(element: &XmlElement, above: &Inherited) -> Result<Work, WorkloadMistake> {
     const ATTRIBUTES: &[&str] = &[
         "name",
         "type",
@@ -200,7 +201,7 @@ fn read_work(element: &Element, above: &Inherited) -> Result<Work, WorkloadMista
 }
 
 /// A work without an end of its own goes through its names; only special ones may.
-fn read_end(element: &Element, kind: WorkKind) -> Result<WorkEnd, WorkloadMistake> {
+fn read_end(element: &XmlElement, kind: WorkKind) -> Result<WorkEnd, WorkloadMistake> {
     let limits = [
         seconds(element, "runtime")?.as_secs(),
         number(element, "totalOps")?.unwrap_or(0),
@@ -220,8 +221,12 @@ fn read_end(element: &Element, kind: WorkKind) -> Result<WorkEnd, WorkloadMistak
     }
 }
 
-fn read_operations(work: &Element, above: &Inherited, division: Division) -> Result<Vec<Operation>, WorkloadMistake> {
-    let mut operations: Vec<Operation> = vec![];
+fn read_operations(
+    work: &XmlElement,
+    above: &Inherited,
+    division: Division,
+) -> Result<Vec<WorkOperation>, WorkloadMistake> {
+    let mut operations: Vec<WorkOperation> = vec![];
     for element in work.all("operation") {
         element.allow(&["type", "ratio", "division", "config", "id"], &[])?;
         let kind = word(element, "type", &OperationKind::NAMED, None)?;
@@ -255,7 +260,7 @@ pub(super) fn special_operation(
     kind: WorkKind,
     parameters: &Parameters,
     division: Division,
-) -> Result<Operation, WorkloadMistake> {
+) -> Result<WorkOperation, WorkloadMistake> {
     let kind = match kind {
         WorkKind::Init => OperationKind::MakeContainer,
         WorkKind::Prepare => OperationKind::Write,
@@ -287,7 +292,7 @@ pub(super) fn operation(
     ratio: u32,
     division: Division,
     parameters: &Parameters,
-) -> Result<Operation, WorkloadMistake> {
+) -> Result<WorkOperation, WorkloadMistake> {
     parameters.allow(OPERATION_PARAMETERS)?;
     let on_objects = !matches!(
         kind,
@@ -319,17 +324,17 @@ pub(super) fn operation(
         OperationKind::Write => Some(Sizes::parse("sizes", parameters.need("sizes")?)?),
         _ => None,
     };
-    Ok(Operation {
+    Ok(WorkOperation {
         id,
         kind,
         ratio,
         division,
-        containers: Names {
+        containers: NumberedNames {
             prefix: text("cprefix", "mycontainers_"),
             numbers: Selector::of(parameters, "containers")?,
             suffix: text("csuffix", ""),
         },
-        objects: objects.map(|numbers| Names {
+        objects: objects.map(|numbers| NumberedNames {
             prefix: text("oprefix", "myobjects_"),
             numbers,
             suffix: text("osuffix", ""),
@@ -337,8 +342,8 @@ pub(super) fn operation(
         sizes,
         chunked: parameters.flag("chunked")?,
         content: match parameters.get("content").unwrap_or("random") {
-            "random" => Content::Random,
-            "zero" => Content::Zero,
+            "random" => BodyContent::Random,
+            "zero" => BodyContent::Zero,
             other => return Err(WorkloadMistake::value("content", other, "random or zero")),
         },
         hash_check: parameters.flag("hashCheck")?,
@@ -353,14 +358,14 @@ const FILES: super::selector::Span = super::selector::Span {
     last: u64::MAX - 1,
 };
 
-fn need<'a>(element: &'a Element, name: &str) -> Result<&'a str, WorkloadMistake> {
+fn need<'a>(element: &'a XmlElement, name: &str) -> Result<&'a str, WorkloadMistake> {
     match element.get(name) {
         Some(value) if !value.is_empty() => Ok(value),
         _ => Err(element.mistake(WorkloadMistake::new(format!("expected an attribute {name}")))),
     }
 }
 
-fn number(element: &Element, name: &str) -> Result<Option<u64>, WorkloadMistake> {
+fn number(element: &XmlElement, name: &str) -> Result<Option<u64>, WorkloadMistake> {
     let parse = |value: &str| {
         let wrong = || element.mistake(WorkloadMistake::value(name, value, "a whole number"));
         value.parse().map_err(|_| wrong())
@@ -368,13 +373,13 @@ fn number(element: &Element, name: &str) -> Result<Option<u64>, WorkloadMistake>
     element.get(name).map(parse).transpose()
 }
 
-fn seconds(element: &Element, name: &str) -> Result<Duration, WorkloadMistake> {
+fn seconds(element: &XmlElement, name: &str) -> Result<Duration, WorkloadMistake> {
     Ok(Duration::from_secs(number(element, name)?.unwrap_or(0)))
 }
 
 /// One of the words that an attribute may be; `otherwise` where it is not there.
 fn word<T: Copy>(
-    element: &Element,
+    element: &XmlElement,
     name: &str,
     words: &[(&str, T)],
     otherwise: Option<T>,

@@ -163,7 +163,8 @@ impl NamedWorkload {
         let all = format!("{prefix}\nworkers = {workers}\ncontainers = \"r(1,{containers})\"\n");
         text += &format!("\n[[stage]]\nname = \"init\"\ntype = \"init\"\n{all}");
         text += &format!(
-            "\n[[stage]]\nname = \"prepare\"\ntype = \"prepare\"\n{all}objects = \"r(1,{objects})\"\nsizes = \"{sizes}\"\n"
+            "\n[[stage]]\nname = \"prepare\"\ntype = \"prepare\"\n{all}objects = \"r(1,{objects})\"\n\
+             sizes = \"{sizes}\"\n"
         );
         text += &format!("\n[[stage]]\nname = \"main\"\nworkers = {workers}\nruntime = \"{runtime}\"\n");
         if let Some(rate) = rate {
@@ -176,7 +177,8 @@ impl NamedWorkload {
         }
         if writes > 0 {
             text += &format!(
-                "    {{ type = \"write\", ratio = {writes}, {of}, objects = \"u({first_new},{last_new})\", sizes = \"{sizes}\" }},\n"
+                "    {{ type = \"write\", ratio = {writes}, {of}, objects = \"u({first_new},{last_new})\", \
+                 sizes = \"{sizes}\" }},\n"
             );
         }
         if deletes > 0 {

@@ -32,7 +32,7 @@
 use super::cosbench::{OPERATION_PARAMETERS, operation, special_operation};
 use super::mistake::{WorkloadMistake, one_of};
 use super::parameters::Parameters;
-use super::{Arrivals, Division, Endpoint, Operation, OperationKind, Stage, Work, WorkEnd, WorkKind, Workload};
+use super::{Arrivals, Division, Endpoint, OperationKind, Stage, Work, WorkEnd, WorkKind, WorkOperation, Workload};
 use std::time::Duration;
 use toml::{Table, Value};
 
@@ -111,12 +111,7 @@ fn read_stage(table: &Table, storage: &Endpoint, auth: &Endpoint) -> Result<Stag
         None => WorkKind::Normal,
         Some(word) => one(&word, "type", &WorkKind::ALL)?,
     };
-    let division = match (named("division")?, kind) {
-        (Some(word), _) => one(&word, "division", &Division::ALL)?,
-        (None, WorkKind::Init | WorkKind::Dispose) => Division::Container,
-        (None, WorkKind::Prepare | WorkKind::Cleanup) => Division::Object,
-        (None, _) => Division::None,
-    };
+    let division = stage_division(table, kind)?;
     let operations = match (kind, operations) {
         (WorkKind::Normal, Some(operations)) => read_operations(operations, division)?,
         (WorkKind::Normal, None) => return Err(WorkloadMistake::new("expected operations, or a special type")),
@@ -128,28 +123,8 @@ fn read_stage(table: &Table, storage: &Endpoint, auth: &Endpoint) -> Result<Stag
         (WorkKind::Delay, None) => vec![],
         (special, None) => vec![special_operation(special, &parameters(table, WORDS)?, division)?],
     };
-    let seconds = |name: &str| named(name)?.map_or(Ok(Duration::ZERO), |text| duration(name, &text));
-    let workers = whole(table, "workers")?.unwrap_or(1);
-    let workers = u32::try_from(workers)
-        .ok()
-        .filter(|workers| *workers > 0)
-        .ok_or_else(|| WorkloadMistake::value("workers", &workers.to_string(), "a number of workers from 1 on"))?;
-    let ends = (
-        seconds("runtime")?,
-        whole(table, "total_operations")?,
-        whole(table, "total_bytes")?,
-    );
-    let end = match (kind, ends) {
-        (WorkKind::Normal, (runtime, None, None)) if !runtime.is_zero() => WorkEnd::After(runtime),
-        (WorkKind::Normal, (Duration::ZERO, Some(operations), None)) => WorkEnd::Operations(operations),
-        (WorkKind::Normal, (Duration::ZERO, None, Some(bytes))) => WorkEnd::Bytes(bytes),
-        (WorkKind::Normal, _) => {
-            return Err(WorkloadMistake::new(
-                "expected one of runtime, total_operations and total_bytes",
-            ));
-        }
-        _ => WorkEnd::Enumerated,
-    };
+    let seconds = |name: &str| seconds(table, name);
+    let workers = workers(table)?;
     let name = named("name")?.unwrap_or_else(|| kind.name().to_owned());
     let accepted = whole(table, "accepted_failures")?.and_then(|count| u32::try_from(count).ok());
     Ok(Stage {
@@ -163,7 +138,7 @@ fn read_stage(table: &Table, storage: &Endpoint, auth: &Endpoint) -> Result<Stag
                 some => some,
             },
             division,
-            end,
+            end: end(table, kind)?,
             ramp_up: seconds("rampup")?,
             ramp_down: seconds("rampdown")?,
             accepted_failures: accepted.unwrap_or(if kind == WorkKind::Normal { 10_000 } else { 0 }),
@@ -175,6 +150,43 @@ fn read_stage(table: &Table, storage: &Endpoint, auth: &Endpoint) -> Result<Stag
         }],
         name,
     })
+}
+
+fn stage_division(table: &Table, kind: WorkKind) -> Result<Division, WorkloadMistake> {
+    match (text_of(table, "division")?, kind) {
+        (Some(word), _) => one(&word, "division", &Division::ALL),
+        (None, WorkKind::Init | WorkKind::Dispose) => Ok(Division::Container),
+        (None, WorkKind::Prepare | WorkKind::Cleanup) => Ok(Division::Object),
+        (None, _) => Ok(Division::None),
+    }
+}
+
+fn seconds(table: &Table, name: &str) -> Result<Duration, WorkloadMistake> {
+    text_of(table, name)?.map_or(Ok(Duration::ZERO), |text| duration(name, &text))
+}
+
+fn workers(table: &Table) -> Result<u32, WorkloadMistake> {
+    let workers = whole(table, "workers")?.unwrap_or(1);
+    let fitting = u32::try_from(workers).ok().filter(|workers| *workers > 0);
+    fitting.ok_or_else(|| WorkloadMistake::value("workers", &workers.to_string(), "a number of workers from 1 on"))
+}
+
+/// When a stage ends: normal ones say it.
+fn end(table: &Table, kind: WorkKind) -> Result<WorkEnd, WorkloadMistake> {
+    let ends = (
+        seconds(table, "runtime")?,
+        whole(table, "total_operations")?,
+        whole(table, "total_bytes")?,
+    );
+    match (kind, ends) {
+        (WorkKind::Normal, (runtime, None, None)) if !runtime.is_zero() => Ok(WorkEnd::After(runtime)),
+        (WorkKind::Normal, (Duration::ZERO, Some(operations), None)) => Ok(WorkEnd::Operations(operations)),
+        (WorkKind::Normal, (Duration::ZERO, None, Some(bytes))) => Ok(WorkEnd::Bytes(bytes)),
+        (WorkKind::Normal, _) => Err(WorkloadMistake::new(
+            "expected one of runtime, total_operations and total_bytes",
+        )),
+        _ => Ok(WorkEnd::Enumerated),
+    }
 }
 
 fn arrivals(table: &Table) -> Result<Arrivals, WorkloadMistake> {
@@ -197,7 +209,7 @@ fn arrivals(table: &Table) -> Result<Arrivals, WorkloadMistake> {
     }
 }
 
-fn read_operations(list: &[Value], division: Division) -> Result<Vec<Operation>, WorkloadMistake> {
+fn read_operations(list: &[Value], division: Division) -> Result<Vec<WorkOperation>, WorkloadMistake> {
     let mut operations = vec![];
     for (at, value) in list.iter().enumerate() {
         let place = format!("operation {}", at + 1);

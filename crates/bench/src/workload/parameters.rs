@@ -1,7 +1,7 @@
 //! Lists of parameters as COSBench writes them: `containers=r(1,32);objects=u(1,50)`.
 //!
-//! Always holds: names are kept in their order, and none is there twice: of two the last counts. Case does not matter in
-//! names.
+//! Always holds: names are kept in their order, and none is there twice: of two the last counts. Case does not matter
+//! in names.
 
 use super::mistake::{WorkloadMistake, one_of};
 

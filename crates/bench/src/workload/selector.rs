@@ -7,7 +7,7 @@
 //! | `r(1,100)` | 1, 2, … 100 and again from 1, each worker for itself |
 //! | `s(1,100)` | the same, all workers together |
 //! | `h(1\|64\|10,64\|512\|20)` | any of 1 to 64 ten times while any of 64 to 512 twenty times |
-//! | `z(1,100)`, `z(1,100,0.9)` | any of 1 to 100, the first most often: the n-th in proportion to 1/n^0.99 (or 1/n^0.9) |
+//! | `z(1,100)`, `z(1,100,0.9)` | any of 1 to 100, the n-th in proportion to 1/n^0.99 (or 1/n^0.9) |
 //!
 //! The last one is not COSBench's.
 //! Always holds: what is drawn lies in the selector's bounds; there is at least one number.
@@ -72,7 +72,8 @@ impl Span {
         dice.u64(self.first..=self.last)
     }
 
-    /// The `part`th of `parts` pieces, which differ by one number at most; none where there are fewer numbers than parts.
+    /// The `part`th of `parts` pieces, which differ by one number at most; none where there are fewer numbers than
+    /// parts.
     pub fn part(self, part: u64, parts: u64) -> Option<Self> {
         let bound = |part: u64| u128::from(self.count()) * u128::from(part) / u128::from(parts.max(1));
         // The bounds lie below the count.

@@ -12,7 +12,7 @@ const DEEPEST: usize = 32;
 
 /// An element.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Element {
+pub struct XmlElement {
     /// Its name.
     pub name: String,
     /// Where it begins, from 1 on.
@@ -20,14 +20,14 @@ pub struct Element {
     /// In their order.
     pub attributes: Vec<(String, String)>,
     /// In their order.
-    pub children: Vec<Element>,
+    pub children: Vec<XmlElement>,
 }
 
-impl Element {
+impl XmlElement {
     /// Reads a document.
     pub fn parse(text: &str) -> Result<Self, WorkloadMistake> {
         let mut reader = Reader::from_str(text);
-        let (mut open, mut root, mut count): (Vec<Element>, Option<Element>, usize) = (vec![], None, 0);
+        let (mut open, mut root, mut count): (Vec<XmlElement>, Option<XmlElement>, usize) = (vec![], None, 0);
         let mut lines = Lines { text, at: 0, line: 1 };
         loop {
             let line = lines.of(reader.buffer_position());
@@ -106,12 +106,12 @@ impl Element {
     }
 
     /// Children with a name.
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a XmlElement> {
         self.children.iter().filter(move |child| child.name == name)
     }
 }
 
-impl std::fmt::Display for Element {
+impl std::fmt::Display for XmlElement {
     /// `<work name="main">`: as much as finds it.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let known = ["name", "type"]
@@ -124,7 +124,7 @@ impl std::fmt::Display for Element {
     }
 }
 
-fn element(start: &BytesStart<'_>, line: usize) -> Result<Element, WorkloadMistake> {
+fn element(start: &BytesStart<'_>, line: usize) -> Result<XmlElement, WorkloadMistake> {
     let wrong = |error: &dyn std::fmt::Display| WorkloadMistake::new(format!("this is no XML: {error}")).on_line(line);
     let mut attributes = vec![];
     for attribute in start.attributes() {
@@ -132,7 +132,7 @@ fn element(start: &BytesStart<'_>, line: usize) -> Result<Element, WorkloadMista
         let value = quick_xml::escape::unescape(&attribute.value).map_err(|error| wrong(&error))?;
         attributes.push((attribute.key.as_ref().to_owned(), value.into_owned()));
     }
-    Ok(Element {
+    Ok(XmlElement {
         name: start.name().as_ref().to_owned(),
         line,
         attributes,
@@ -167,11 +167,11 @@ impl Lines<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::Element;
+    use super::XmlElement;
 
     #[test]
     fn a_tree_knows_its_lines() {
-        let root = Element::parse(
+        let root = XmlElement::parse(
             "<?xml version=\"1.0\"?>\n<a x='1'>\n  <!-- no -->\n\n  <b y=\"&lt;&#65;\"/>\n  <c>text</c></a>\n",
         )
         .unwrap();
@@ -196,15 +196,15 @@ mod tests {
             ("<a x=1/>", 1),
             ("<a x='1' x='2'/>", 1),
         ] {
-            assert_eq!(Element::parse(text).map_err(|error| error.line), Err(line), "{text}");
+            assert_eq!(XmlElement::parse(text).map_err(|error| error.line), Err(line), "{text}");
         }
         let deep = "<a>".repeat(100);
-        assert!(Element::parse(&deep).unwrap_err().what.contains("nested at most 32"));
+        assert!(XmlElement::parse(&deep).unwrap_err().what.contains("nested at most 32"));
     }
 
     #[test]
     fn what_is_not_allowed_is_named() {
-        let root = Element::parse("<work name='m' wrokers='1'>\n<op/></work>").unwrap();
+        let root = XmlElement::parse("<work name='m' wrokers='1'>\n<op/></work>").unwrap();
         let refused = root.allow(&["name", "workers"], &["operation"]).unwrap_err();
         assert_eq!(
             refused.to_string(),
