@@ -32,8 +32,8 @@ pub(crate) struct Fresh {
 #[derive(Default)]
 struct FreshState {
     generation: u64,
-    /// By their paths as they are spelled: all are made by joining names to the device's root, and a path takes ten
-    /// times as long to be hashed.
+    /// By their paths as they are spelled: all are made by joining names to the device's root, and a path is
+    /// hashed name by name.
     directories: HashMap<OsString, FreshDirectory>,
 }
 

@@ -184,7 +184,7 @@ impl FromStr for Timestamp {
     }
 }
 
-/// [`parse_decimal`] of what nearly all timestamps look like, in a tenth of the time.
+/// [`parse_decimal`] of what nearly all timestamps look like, without a search for its parts.
 fn parse_normal(text: &str) -> Option<u64> {
     let bytes: &[u8; NORMAL_LENGTH] = text.as_bytes().try_into().ok()?;
     let mut ticks = 0;
