@@ -16,7 +16,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood log-volume race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests
+.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood log-volume race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -127,6 +127,9 @@ fuzz:            ## every parser of untrusted bytes, by coverage, SECONDS=60 eac
 allocations: $(VENV)/ready   ## how often one request makes the whole of `martlet up` allocate
 	$(CARGO) build -p martlet --features count-allocations --locked
 	$(VENV)/bin/python tests/race/allocations.py target/debug/martlet
+
+instructions: build $(VENV)/ready   ## … and how many instructions and system calls it costs; ARGS="BINARY" for another build beside it
+	$(VENV)/bin/python tests/race/instructions.py $(ARGS) target/release/martlet
 
 bench-features:  ## what a feature costs a request that does not use it
 	cargo bench -p features --bench cost --locked

@@ -197,7 +197,7 @@ impl StorageDevice {
 
     /// Makes one directory, if what it belongs in is there; not durably, as [`StorageDevice::make_directories`].
     pub(crate) fn make_directory(&self, directory: &Path, was_missing: bool) -> Result<Making, FsError> {
-        if directory == self.root || !directory.starts_with(&self.root) {
+        if !self.has(directory) {
             return self.check_present(false).map(|()| Making::There);
         }
         // What was checked when the work began may have changed: a drive that went away has none of its directories.
@@ -212,6 +212,19 @@ impl StorageDevice {
                 Err(error) if is_absent(&error) => Ok(Making::Not),
                 Err(error) => Err(FsError::io("make", directory)(error)),
             })
+    }
+
+    /// Whether `path` is below the root.
+    fn has(&self, path: &Path) -> bool {
+        let (bytes, root) = (
+            path.as_os_str().as_encoded_bytes(),
+            self.root.as_os_str().as_encoded_bytes(),
+        );
+        match bytes.strip_prefix(root) {
+            // Nearly all are; to take paths apart costs more than to make the directory's name.
+            Some([b'/', first, ..]) if *first != b'/' => true,
+            _ => path != self.root && path.starts_with(&self.root),
+        }
     }
 
     /// Makes `directory` and its missing ancestors below the root, durably: for directories that other

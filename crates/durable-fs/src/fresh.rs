@@ -8,6 +8,7 @@
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// What became of making a directory.
@@ -31,13 +32,27 @@ pub(crate) struct Fresh {
 #[derive(Default)]
 struct FreshState {
     generation: u64,
-    directories: HashMap<PathBuf, FreshDirectory>,
+    /// By their paths as they are spelled: all are made by joining names to the device's root, and a path is
+    /// hashed name by name.
+    directories: HashMap<OsString, FreshDirectory>,
 }
 
 impl FreshState {
     fn next(&mut self) -> u64 {
         self.generation += 1;
         self.generation
+    }
+
+    fn get(&self, directory: &Path) -> Option<&FreshDirectory> {
+        self.directories.get::<OsStr>(directory.as_os_str())
+    }
+
+    fn get_mut(&mut self, directory: &Path) -> Option<&mut FreshDirectory> {
+        self.directories.get_mut::<OsStr>(directory.as_os_str())
+    }
+
+    fn forget(&mut self, directory: &Path) {
+        self.directories.remove::<OsStr>(directory.as_os_str());
     }
 }
 
@@ -65,7 +80,7 @@ impl Fresh {
     fn announce(&self, directory: &Path) {
         let mut state = self.state.lock();
         let generation = state.next();
-        match state.directories.get_mut(directory) {
+        match state.get_mut(directory) {
             Some(note) => {
                 note.generation = generation;
                 note.makers += 1;
@@ -77,7 +92,7 @@ impl Fresh {
                     makers,
                     there,
                 };
-                state.directories.insert(directory.to_owned(), note);
+                state.directories.insert(directory.into(), note);
             }
         }
     }
@@ -87,7 +102,7 @@ impl Fresh {
         let mut state = self.state.lock();
         let generation = state.next();
         // It is not forgotten while it has makers.
-        let Some(note) = state.directories.get_mut(directory) else {
+        let Some(note) = state.get_mut(directory) else {
             return generation;
         };
         note.makers -= 1;
@@ -99,7 +114,7 @@ impl Fresh {
             Making::Appeared => note.there = Some(generation),
             // Another thread that is about to make it, or has made it, had noted it, too.
             Making::There | Making::Not if note.makers == 0 && note.there.is_none() => {
-                state.directories.remove(directory);
+                state.forget(directory);
             }
             Making::There | Making::Not => {}
         }
@@ -110,7 +125,7 @@ impl Fresh {
     pub(crate) fn are_as_made<'a>(&self, made: impl Iterator<Item = Option<(&'a Path, u64)>>) -> Vec<bool> {
         let state = self.state.lock();
         let is_as_made = |(directory, generation): (&Path, u64)| {
-            let note = state.directories.get(directory);
+            let note = state.get(directory);
             note.is_some_and(|note| note.generation == generation)
         };
         made.map(|made| made.is_some_and(is_as_made)).collect()
@@ -130,11 +145,12 @@ impl Fresh {
     /// The fresh ones among `directory` and its ancestors below `root`, deepest first.
     pub(crate) fn chain(&self, directory: &Path, root: &Path) -> Vec<(PathBuf, u64)> {
         let state = self.state.lock();
+        let is_below = |path: &&Path| path.as_os_str().len() > root.as_os_str().len();
         directory
             .ancestors()
-            .take_while(|ancestor| *ancestor != root)
+            .take_while(is_below)
             .filter_map(|ancestor| {
-                let note = state.directories.get(ancestor)?;
+                let note = state.get(ancestor)?;
                 Some((ancestor.to_owned(), note.generation))
             })
             .collect()
@@ -144,8 +160,8 @@ impl Fresh {
     pub(crate) fn synced(&self, directory: &Path, generation: u64) {
         let mut state = self.state.lock();
         let is_synced = |note: &FreshDirectory| note.makers == 0 && note.generation == generation;
-        if state.directories.get(directory).is_some_and(is_synced) {
-            state.directories.remove(directory);
+        if state.get(directory).is_some_and(is_synced) {
+            state.forget(directory);
         }
     }
 }

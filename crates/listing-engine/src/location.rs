@@ -99,26 +99,38 @@ impl Location {
 
     /// The directory that belongs to this database alone.
     pub fn hash_dir(&self) -> PathBuf {
-        let mut path = self.device().join(self.kind.directory());
+        let device = self.device();
+        // Long enough for a file in it, too.
+        let mut path = PathBuf::with_capacity(device.as_os_str().len() + 128);
+        path.push(device);
+        path.push(self.kind.directory());
         path.push(self.partition.to_string());
         path.push(self.hash.suffix());
         path.push(self.hash.hex());
         path
     }
 
+    fn file(&self, ending: &str) -> PathBuf {
+        let mut path = self.hash_dir();
+        path.push(self.hash.hex() + ending);
+        path
+    }
+
     /// The database file a new database gets.
     pub fn db_file(&self) -> PathBuf {
-        self.hash_dir().join(format!("{}.db", self.hash.hex()))
+        self.file(".db")
     }
 
     /// Rows that are acknowledged but not merged yet.
     pub fn pending_file(&self) -> PathBuf {
-        self.hash_dir().join(format!("{}.db.pending", self.hash.hex()))
+        self.file(".db.pending")
     }
 
     /// The lock that OpenStack's services take too.
     pub fn lock_file(&self) -> PathBuf {
-        self.hash_dir().join(".lock")
+        let mut path = self.hash_dir();
+        path.push(".lock");
+        path
     }
 
     /// Where the whole directory goes when the database is damaged.

@@ -58,7 +58,7 @@ impl ListingServer {
         let done = match call.message {
             Message::Raw(raw) => self.unknown(&raw),
             Message::ReplicateDatabase(message) if state.options.serves_replication() => {
-                replicate::replicate(state, message, call.body).await
+                Box::pin(replicate::replicate(state, message, call.body)).await
             }
             message => {
                 let timer = RequestTimer::of(state, &message);
@@ -104,26 +104,38 @@ impl ListingServer {
                 request
             }};
         }
+        // Rows of objects come most often; all others have memory of their own, or each row would move as much.
         match message {
             Message::UpdateContainer(message) => {
                 let mut request = request!(message);
                 request.creates = message.creates;
                 match message.change {
-                    RowChange::Batch => object_row::update(state, request.into(), &message, body).await,
+                    RowChange::Batch => Box::pin(object_row::update(state, request.into(), &message, body)).await,
                     RowChange::Put | RowChange::Delete => object_row::write(state, request.into(), &message).await,
                 }
             }
-            Message::PutContainer(message) => container::put(state, request!(message).into(), message).await,
+            Message::PutContainer(message) => Box::pin(container::put(state, request!(message).into(), message)).await,
             Message::PostContainer(message) => {
-                container::post(state, request!(message).into(), message.keeps_timestamp).await
+                Box::pin(container::post(
+                    state,
+                    request!(message).into(),
+                    message.keeps_timestamp,
+                ))
+                .await
             }
-            Message::DeleteContainer(message) => container::delete(state, request!(message).into(), message).await,
-            Message::ReadContainer(message) => container::read(state, request!(message).into(), message).await,
-            Message::UpdateAccount(message) => account::put_row(state, request!(message).into(), &message).await,
-            Message::PutAccount(message) => account::put(state, request!(message).into()).await,
-            Message::PostAccount(message) => account::post(state, request!(message).into()).await,
-            Message::DeleteAccount(message) => account::delete(state, request!(message).into()).await,
-            Message::ReadAccount(message) => account::read(state, request!(message).into(), message).await,
+            Message::DeleteContainer(message) => {
+                Box::pin(container::delete(state, request!(message).into(), message)).await
+            }
+            Message::ReadContainer(message) => {
+                Box::pin(container::read(state, request!(message).into(), message)).await
+            }
+            Message::UpdateAccount(message) => {
+                Box::pin(account::put_row(state, request!(message).into(), &message)).await
+            }
+            Message::PutAccount(message) => Box::pin(account::put(state, request!(message).into())).await,
+            Message::PostAccount(message) => Box::pin(account::post(state, request!(message).into())).await,
+            Message::DeleteAccount(message) => Box::pin(account::delete(state, request!(message).into())).await,
+            Message::ReadAccount(message) => Box::pin(account::read(state, request!(message).into(), message)).await,
             _ => Err(Refusal::Page(StatusCode::METHOD_NOT_ALLOWED)),
         }
     }

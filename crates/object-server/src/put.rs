@@ -38,9 +38,9 @@ pub(crate) async fn put(
     let state = state.clone();
     let upload = Upload { state, request, plan };
     match wrapping {
-        Some(wrapping) => upload.wrapped(body, length, wrapping, interim).await,
+        Some(wrapping) => Box::pin(upload.wrapped(body, length, wrapping, interim)).await,
         None if is_small => upload.at_once(body, length).await,
-        None => upload.streamed(body, length).await,
+        None => Box::pin(upload.streamed(body, length)).await,
     }
 }
 

@@ -72,13 +72,16 @@ impl ObjectServer {
     async fn respond(&self, call: Call) -> Response {
         let serves = self.state.options.replication.serves;
         let is_head = call.message.method() == Method::HEAD;
+        // The rarer ones have memory of their own: a request moves what the largest of the others needs.
         let done = match call.message {
             Message::PutObject(_) | Message::PostObject(_) | Message::DeleteObject(_) | Message::ReadObject(_) => {
                 on_object(&self.state, call, Lane::Requests).await
             }
-            Message::ReplicateSuffixes(message) if serves => replicate(&self.state, message).await,
-            Message::Ssync(message) if serves => ssync(&self.state, message, call.body).await,
-            Message::DeleteObjects(message) if serves => deletes(&self.state, call.context, message, call.body).await,
+            Message::ReplicateSuffixes(message) if serves => Box::pin(replicate(&self.state, message)).await,
+            Message::Ssync(message) if serves => Box::pin(ssync(&self.state, message, call.body)).await,
+            Message::DeleteObjects(message) if serves => {
+                Box::pin(deletes(&self.state, call.context, message, call.body)).await
+            }
             Message::Raw(raw) => match raw.method.as_str() {
                 "OPTIONS" => Ok(options(serves)),
                 "GET" | "HEAD" | "PUT" | "POST" | "DELETE" => {

@@ -11,6 +11,8 @@ use crate::node::{NodeId, PickleNode};
 
 /// Integers up to this are kept once each: partition tables are long lists of small device ids.
 const SMALL_INTEGERS: usize = 1 << 16;
+/// … once there are so many objects that it is worth a table of all of them.
+const MANY_NODES: usize = 1 << 10;
 
 pub(crate) struct Machine<'a> {
     pub(crate) nodes: Vec<PickleNode<'a>>,
@@ -66,7 +68,8 @@ impl<'a> Machine<'a> {
     }
 
     pub(crate) fn push_integer(&mut self, number: i64) -> Result<(), PickleError> {
-        let small = usize::try_from(number).ok().filter(|&small| small < SMALL_INTEGERS);
+        let is_shared = |small: &usize| *small < SMALL_INTEGERS && self.nodes.len() >= MANY_NODES;
+        let small = usize::try_from(number).ok().filter(is_shared);
         let Some(small) = small else {
             return self.push(PickleNode::Int(number));
         };

@@ -8,10 +8,8 @@
 //!
 //! [`Memo`] is that rule; both writers share it. Found by experiment, held by `tests/golden`.
 
-use std::collections::HashMap;
-
 /// An object that CPython has only one of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Singleton {
     /// A global, as `module\nname`.
     Global(&'static str),
@@ -48,13 +46,15 @@ impl Singleton {
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
     next: u32,
-    seen: HashMap<Singleton, u32>,
+    /// Few: a look at each costs less than a hash.
+    seen: Vec<(Singleton, u32)>,
 }
 
 impl Memo {
     /// The number of an object already written.
     pub(crate) fn find(&self, object: Singleton) -> Option<u32> {
-        self.seen.get(&object).copied()
+        let same = self.seen.iter().find(|(seen, _)| *seen == object);
+        same.map(|(_, number)| *number)
     }
 
     /// Gives the next number to an object just written.
@@ -62,7 +62,7 @@ impl Memo {
         let number = self.next;
         self.next += 1;
         if let Some(object) = object {
-            self.seen.insert(object, number);
+            self.seen.push((object, number));
         }
         number
     }

@@ -32,11 +32,15 @@ pub use transfer::MinimumRate;
 
 use world::World;
 
-/// Runs `work` as a task of its own, which ends also when the caller is dropped meanwhile. 500 when the work panicked.
-pub async fn run_detached<T: Send + 'static>(
+/// Runs `work` as a task of its own, which begins now and ends also when the caller is dropped meanwhile. 500 when the
+/// work panicked. What is returned does not hold the work, which may be large.
+pub fn run_detached<T: Send + 'static, W: Future<Output = Result<T, Refusal>> + Send + 'static>(
     world: &World,
-    work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
-) -> Result<T, Refusal> {
-    let done = world.run_detached(work).await;
-    done.unwrap_or(Err(Refusal::Page(http::StatusCode::INTERNAL_SERVER_ERROR)))
+    work: W,
+) -> impl Future<Output = Result<T, Refusal>> + Send + use<T, W> {
+    let done = world.run_detached(work);
+    async move {
+        done.await
+            .unwrap_or(Err(Refusal::Page(http::StatusCode::INTERNAL_SERVER_ERROR)))
+    }
 }

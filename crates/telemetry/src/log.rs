@@ -9,6 +9,7 @@ use crate::access::AccessLine;
 use crate::storage::StorageLine;
 use settings::{LogFacility, LogLevel};
 use std::{fmt, io};
+use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::fmt::format::{Format, Full, Writer};
@@ -198,8 +199,28 @@ where
             self.time.format_time(&mut writer)?;
             writer.write_char(' ')?;
         }
-        context.field_format().format_fields(writer, event)?;
+        let mut text = RequestText {
+            line: &mut line,
+            written: Ok(()),
+        };
+        event.record(&mut text);
+        text.written?;
         line.end()
+    }
+}
+
+/// Writes the text of a line about a request, piece by piece as it is made; tracing's own formatter passes it on
+/// character by character, looking for what [`OneLine`] replaces anyway.
+struct RequestText<'l, 'w> {
+    line: &'l mut OneLine<'w>,
+    written: fmt::Result,
+}
+
+impl Visit for RequestText<'_, '_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" && self.written.is_ok() {
+            self.written = fmt::Write::write_fmt(self.line, format_args!("{value:?}"));
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! suffix come from `swift.conf` and can never change once data exists.
 //! Always holds: two parts of a cluster with the same [`HashPrefix`] find the same place.
 
-use crate::Partition;
+use crate::{Partition, hex};
 use md5::{Digest, Md5};
 use std::fmt;
 
@@ -62,20 +62,20 @@ pub struct PathHash(pub [u8; 16]);
 impl PathHash {
     /// 32 lower-case hexadecimal digits: the name of the hash directory.
     pub fn hex(&self) -> String {
-        crate::hex::encode(self.0)
+        hex::encode(self.0)
     }
 
     /// The last three digits: the name of the suffix directory.
     pub fn suffix(&self) -> String {
         let [.., first, last] = self.0;
-        let mut digits = crate::hex::encode([first, last]);
+        let mut digits = hex::encode([first, last]);
         digits.remove(0);
         digits
     }
 
     /// Reads 32 hexadecimal digits, lower case as on disk.
     pub fn from_hex(text: &str) -> Option<Self> {
-        crate::hex::decode_digits(text).map(Self)
+        hex::decode_digits(text).map(Self)
     }
 
     /// The first `part_power` bits: the partition in a ring of that power (1 to 32; Swift allows no other).
@@ -93,7 +93,8 @@ impl fmt::Debug for PathHash {
 
 impl fmt::Display for PathHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+        // Digits are ASCII.
+        f.write_str(str::from_utf8(&hex::digits(self.0)).unwrap_or_default())
     }
 }
 

@@ -27,7 +27,14 @@ pub fn encode(bytes: impl AsRef<[u8]>) -> String {
 
 /// Appends what [`encode`] makes of `bytes`.
 pub fn push(text: &mut String, bytes: impl AsRef<[u8]>) {
-    for byte in bytes.as_ref() {
+    let bytes = bytes.as_ref();
+    text.reserve(bytes.len() * 2);
+    let (blocks, rest) = bytes.as_chunks::<16>();
+    for block in blocks {
+        // Digits are ASCII.
+        text.push_str(str::from_utf8(&digits(*block)).unwrap_or_default());
+    }
+    for byte in rest {
         let [high, low] = pair(*byte);
         text.push(char::from(high));
         text.push(char::from(low));

@@ -14,6 +14,10 @@ use std::str::FromStr;
 /// Ticks per second: Swift keeps five decimals.
 pub const TICKS_PER_SECOND: u64 = 100_000;
 const MAX_TICKS: u64 = 10_000_000_000 * TICKS_PER_SECOND - 1;
+/// Of the *normal* spelling.
+const NORMAL_LENGTH: usize = 16;
+/// Where that has its decimal point.
+const POINT: usize = 10;
 
 /// A moment at which something was written; ordered, newest greatest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -140,8 +144,14 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (seconds, ticks) = (self.ticks / TICKS_PER_SECOND, self.ticks % TICKS_PER_SECOND);
-        write!(f, "{seconds:010}.{ticks:05}")?;
+        // No moment has more digits: MAX_TICKS.
+        let (mut digits, mut rest) = ([b'.'; NORMAL_LENGTH], self.ticks);
+        for at in (0..NORMAL_LENGTH).rev().filter(|at| *at != POINT) {
+            digits[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        // Digits are ASCII.
+        f.write_str(str::from_utf8(&digits).unwrap_or_default())?;
         match self.offset {
             0 => Ok(()),
             offset => write!(f, "_{offset:016x}"),
@@ -161,6 +171,9 @@ impl FromStr for Timestamp {
     /// Reads both spellings and any plain decimal number of seconds (`1`, `1700000000.5`), rounding
     /// to five decimals as Swift does.
     fn from_str(text: &str) -> Result<Self, TimestampError> {
+        if let Some(ticks) = parse_normal(text) {
+            return Ok(Self { ticks, offset: 0 });
+        }
         let refuse = || TimestampError(text.chars().take(64).collect());
         let (number, offset) = match text.split_once('_') {
             None => (text, 0),
@@ -169,6 +182,21 @@ impl FromStr for Timestamp {
         let ticks = parse_decimal(number).ok_or_else(refuse)?;
         Ok(Self { ticks, offset })
     }
+}
+
+/// [`parse_decimal`] of what nearly all timestamps look like, without a search for its parts.
+fn parse_normal(text: &str) -> Option<u64> {
+    let bytes: &[u8; NORMAL_LENGTH] = text.as_bytes().try_into().ok()?;
+    let mut ticks = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        match (at, byte) {
+            (POINT, b'.') => {}
+            (POINT, _) => return None,
+            (_, b'0'..=b'9') => ticks = ticks * 10 + u64::from(byte - b'0'),
+            _ => return None,
+        }
+    }
+    Some(ticks)
 }
 
 fn parse_hex(text: &str) -> Option<u64> {
@@ -304,9 +332,22 @@ mod tests {
             let (x, y) = (Timestamp::from_ticks(a).unwrap(), Timestamp::from_ticks(b).unwrap());
             prop_assert_eq!(x.cmp(&y), x.normal().cmp(&y.normal()));
             prop_assert_eq!(x.internal().parse::<Timestamp>().unwrap(), x);
+            prop_assert_eq!(parse_decimal(&x.normal()), Some(x.ticks()));
             prop_assert_eq!(Timestamp::from_iso(&x.iso()), Some(x));
             let series = decode_series(&encode_series(x, &[y, x], false)).unwrap();
             prop_assert_eq!(series, [x, y, x]);
+        }
+
+        #[test]
+        fn the_short_way_to_read_is_the_long_one(at in 0..NORMAL_LENGTH, other in "[0-9._+ ex１]") {
+            let mut text = "1700000000.12345".to_owned();
+            text.replace_range(at..=at, &other);
+            if let Some(ticks) = parse_normal(&text) {
+                prop_assert_eq!(parse_decimal(&text), Some(ticks));
+            }
+            let spelled_so = text.len() == NORMAL_LENGTH && at != POINT;
+            prop_assert_eq!(parse_normal(&text).is_some(), other == "." && at == POINT
+                || spelled_so && other.bytes().all(|byte| byte.is_ascii_digit()));
         }
 
         #[test]

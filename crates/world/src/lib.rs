@@ -77,12 +77,15 @@ impl World {
         self.tasks.spawn(Box::pin(work));
     }
 
-    /// Runs `work` as a task of its own and waits for its result. The work ends also when the caller is dropped
-    /// meanwhile. `None` when the work panicked.
-    pub async fn run_detached<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    /// Runs `work` as a task of its own, which begins now; its result. The work ends also when what is returned is
+    /// dropped meanwhile. `None` when the work panicked.
+    pub fn run_detached<T: Send + 'static, W: Future<Output = T> + Send + 'static>(
+        &self,
+        work: W,
+    ) -> impl Future<Output = Option<T>> + Send + use<T, W> {
         let (done, result) = tokio::sync::oneshot::channel();
         // The receiver is gone when the caller was dropped; the work itself has been done.
         self.spawn(async move { drop(done.send(work.await)) });
-        result.await.ok()
+        async move { result.await.ok() }
     }
 }

@@ -47,6 +47,41 @@ pub struct RealFiles;
 struct RealFile {
     fd: OwnedFd,
     appends: bool,
+    /// Whether what is read and written goes past the page cache now.
+    is_direct: AtomicBool,
+}
+
+impl RealFile {
+    fn new(fd: OwnedFd, appends: bool) -> Self {
+        let is_direct = AtomicBool::new(false);
+        Self { fd, appends, is_direct }
+    }
+
+    /// Which way bytes go is a property of the open file, and changed only when it must: two system calls.
+    fn go_direct(&self, is_direct: bool) -> io::Result<()> {
+        if self.is_direct.load(Ordering::Relaxed) != is_direct {
+            let mut flags = fs::fcntl_getfl(&self.fd)?;
+            flags.set(OFlags::DIRECT, is_direct);
+            fs::fcntl_setfl(&self.fd, flags)?;
+            self.is_direct.store(is_direct, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn write_all(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let count = retry_on_intr(|| match self.appends {
+                true => rustix::io::write(&self.fd, bytes),
+                false => rustix::io::pwrite(&self.fd, bytes, offset),
+            })?;
+            if count == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            bytes = &bytes[count..];
+            offset += count as u64;
+        }
+        Ok(())
+    }
 }
 
 /// In place of a file may be a pipe without a writer: opening it is not to wait. Means nothing for files.
@@ -71,13 +106,13 @@ impl FileSystem for RealFiles {
             Purpose::Lock => open(OFlags::WRONLY | OFlags::CREATE, OBJECT_MODE),
         }?;
         let appends = purpose == Purpose::Append;
-        Ok(Box::new(RealFile { fd, appends }))
+        Ok(Box::new(RealFile::new(fd, appends)))
     }
 
     fn open_unnamed(&self, directory: &Path) -> io::Result<Box<dyn File>> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         match retry_on_intr(|| fs::openat(CWD, directory, flags, OBJECT_MODE)) {
-            Ok(fd) => Ok(Box::new(RealFile { fd, appends: false })),
+            Ok(fd) => Ok(Box::new(RealFile::new(fd, false))),
             // What kernels and file systems without unnamed files answer.
             Err(Errno::ISDIR | Errno::INVAL) => Err(Errno::OPNOTSUPP.into()),
             Err(error) => Err(error.into()),
@@ -158,38 +193,27 @@ impl FileSystem for RealFiles {
 
 impl File for RealFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.go_direct(false)?;
         Ok(retry_on_intr(|| rustix::io::pread(&self.fd, &mut *buffer, offset))?)
     }
 
     fn append_to(&self, buffer: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
+        self.go_direct(false)?;
         Ok(retry_on_intr(|| {
             rustix::io::pread(&self.fd, rustix::buffer::spare_capacity(buffer), offset)
         })?)
     }
 
-    fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let count = retry_on_intr(|| match self.appends {
-                true => rustix::io::write(&self.fd, bytes),
-                false => rustix::io::pwrite(&self.fd, bytes, offset),
-            })?;
-            if count == 0 {
-                return Err(io::ErrorKind::WriteZero.into());
-            }
-            bytes = &bytes[count..];
-            offset += count as u64;
-        }
-        Ok(())
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.go_direct(false)?;
+        self.write_all(bytes, offset)
     }
 
     fn write_direct_at(&self, bytes: &[u8], offset: u64) -> io::Result<bool> {
-        let flags = fs::fcntl_getfl(&self.fd)?;
-        if fs::fcntl_setfl(&self.fd, flags | OFlags::DIRECT).is_err() {
+        if self.go_direct(true).is_err() {
             return Ok(false);
         }
-        let written = self.write_all_at(bytes, offset);
-        fs::fcntl_setfl(&self.fd, flags)?;
-        match written {
+        match self.write_all(bytes, offset) {
             Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(false),
             other => other.map(|()| true),
         }
@@ -334,7 +358,7 @@ impl Directory for RealDirectory {
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
         let fd = open_to_read(&self.fd, name, PATIENT | OFlags::NOFOLLOW)?;
-        Ok(Box::new(RealFile { fd, appends: false }))
+        Ok(Box::new(RealFile::new(fd, false)))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::files::read_bytes_at;
+use crate::files::{DIRECT_UNIT, read_bytes_at};
 
 fn names(directory: &dyn Directory) -> Vec<String> {
     let mut names = vec![];
@@ -146,4 +146,23 @@ fn mount_points_are_not_mistaken_for_directories() {
     assert!(RealFiles.is_mount_point(Path::new("/")).unwrap());
     assert!(!RealFiles.is_mount_point(Path::new("/proc/sys")).unwrap());
     assert!(!RealFiles.is_mount_point(Path::new("/nowhere")).unwrap());
+}
+
+#[test]
+fn a_file_is_written_past_the_cache_and_through_it() {
+    let place = tempfile::tempdir().unwrap();
+    let file = RealFiles.open(&place.path().join("file"), Purpose::Create).unwrap();
+    let storage = vec![7; 2 * DIRECT_UNIT];
+    let start = storage.as_ptr().align_offset(DIRECT_UNIT);
+    let (aligned, unit) = (&storage[start..start + DIRECT_UNIT], DIRECT_UNIT as u64);
+    for offset in [0, unit] {
+        if !file.write_direct_at(aligned, offset).unwrap() {
+            file.write_all_at(aligned, offset).unwrap();
+        }
+    }
+    let mut read = [0; 3];
+    assert_eq!((file.read_at(&mut read, 2 * unit - 1).unwrap(), read), (1, [7, 0, 0]));
+    file.write_direct_at(aligned, 0).unwrap();
+    file.write_all_at(b"end", 2 * unit - 1).unwrap();
+    assert_eq!((file.read_at(&mut read, 2 * unit - 1).unwrap(), read), (3, *b"end"));
 }
