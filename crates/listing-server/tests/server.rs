@@ -113,6 +113,26 @@ fn server_with(both: &Both, change: impl FnOnce(&mut ListingServerOptions)) -> A
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_remembered_of_devices_that_are_not_there() {
+    let both = Both::new();
+    let options = options(both.devices.path());
+    let drives = options.drives.clone();
+    let server = ListingServer::new(World::real(), Kind::Account, options).unwrap();
+    let both = Both {
+        account: server,
+        ..both
+    };
+    for number in 0..10 {
+        let unknown = Asked::new("account", "HEAD", &format!("/unknown-{number}/0/a"));
+        assert_eq!(status(&both, &unknown).await, 507);
+    }
+    assert_eq!(format!("{drives:?}"), "{}");
+    let known = Asked::new("account", "HEAD", "/sda1/0/a");
+    assert_eq!(status(&both, &known).await, 404);
+    assert_eq!(drives.all().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn unmounted_and_full_devices_are_507() {
     let mut both = Both::new();
     both.container = server_with(&both, |options| options.mount_check = true);
