@@ -107,6 +107,7 @@ impl Storage<'_> {
                 lock_timeout: settings.replication_lock_timeout,
                 failure_threshold: settings.replication_failure_threshold,
                 failure_ratio: settings.replication_failure_ratio,
+                ..ReplicationOptions::default()
             },
             ..ObjectServerOptions::new(self.swift.hash.clone(), Arc::new(self.swift.policies.clone()))
         };
