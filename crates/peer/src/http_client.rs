@@ -157,7 +157,7 @@ impl HttpClient {
 
     fn take_idle(&self, server: &Server) -> Option<HttpConnection> {
         let mut idle = self.idle.lock();
-        idle.take(server, |connection| connection.requests.is_ready())
+        idle.take(server, HttpConnection::is_ready)
     }
 
     /// On failure hands the request back if none of it has left.
@@ -199,7 +199,7 @@ impl HttpClient {
 
 /// Puts a connection into the pool once its answer has been read, unless it broke.
 async fn give_back(idle: &Pool, server: Server, mut connection: HttpConnection) {
-    if connection.requests.ready().await.is_ok() {
+    if connection.requests.ready().await.is_ok() && connection.is_ready() {
         idle.lock().put(server, connection);
     }
 }
