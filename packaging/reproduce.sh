@@ -7,6 +7,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 work=$(mktemp -d "${REPRODUCE_IN:-/tmp}/reproduce.XXXXXX")
 trap 'rm -rf "$work"' EXIT
+# A shell that a signal ends runs no trap of its exit.
+trap 'exit 130' INT TERM HUP
 SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct)
 export SOURCE_DATE_EPOCH CARGO_INCREMENTAL=0
 unset CARGO_TARGET_DIR

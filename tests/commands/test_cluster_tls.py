@@ -11,6 +11,7 @@ from harness import disk, upkeep
 from harness.client import Client
 from harness.cluster import Cluster
 from harness.layout import ROLES, Layout
+from harness.load import Load
 from harness.places import martlet
 from harness.process import run
 from harness.waiting import until
@@ -165,28 +166,57 @@ def test_a_daemon_warns_of_a_certificate_without_its_role(cluster, daemon):
     assert warnings == {"storage": (True, True), "expirer": (False, False)}
 
 
-def test_an_authority_is_exchanged_without_a_restart(cluster, tmp_path):
+class Lasting:
+    """A connection to the object server that stays, shown the certificate of this name."""
+
+    def __init__(self, cluster, name):
+        plain = socket.create_connection(("127.0.0.1", cluster.layout.ports["object", 0]), timeout=60)
+        self.secured = cluster.authority.context(name).wrap_socket(plain, server_hostname="127.0.0.1")
+        self.secured.sendall(b"GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n")
+        answer = b""
+        while not answer.endswith(b"\r\n\r\nOK"):
+            answer += self.secured.recv(4096)
+        assert answer.startswith(b"HTTP/1.1 200") and b"close" not in answer
+
+    def goes_on(self):
+        """Whether the server has not ended it."""
+        self.secured.settimeout(0.01)
+        try:
+            return self.secured.recv(1) != b""
+        except TimeoutError:
+            return True
+        except OSError:
+            return False
+
+
+def await_reading(cluster, count):
+    """Wait until all processes have read what was given them for the time of this number."""
+    until(lambda: all(process.text().count("has been read and is in force") >= count for process in cluster.services.values()))
+
+
+def test_an_authority_is_exchanged_under_load_without_a_restart(cluster):
     authority = cluster.authority
-    store(cluster)
     shutil.copy(authority.node / "storage.pem", authority.node / "old.pem")
     pids = {key: process.tree() for key, process in cluster.services.items()}
+    store(cluster)
+    with Load(cluster.auth_url, threads=2) as load:
+        def step(number, name):
+            await_reading(cluster, number)
+            store(cluster, name)
 
-    def taken(count):
-        until(lambda: all(process.text().count("has been read and is in force") >= count for process in cluster.services.values()))
-
-    authority.run("rotate")
-    authority.give_bundle()
-    taken(1)
-    store(cluster, "both")
-    authority.issue("proxy", "proxy", "--replace")
-    authority.issue("storage", STORAGE, "--replace")
-    taken(2)
-    store(cluster, "exchanged")
-    assert ask(cluster, "object", "GET", "/healthcheck", "old")[0] == 200
-    authority.run("drop")
-    authority.give_bundle()
-    taken(3)
-    store(cluster, "dropped")
+        authority.run("rotate")
+        authority.give_bundle()
+        step(1, "both")
+        authority.issue("proxy", "proxy", "--replace")
+        authority.issue("storage", STORAGE, "--replace")
+        step(2, "exchanged")
+        lasting = Lasting(cluster, "old")
+        assert lasting.goes_on()
+        authority.run("drop")
+        authority.give_bundle()
+        until(lambda: not lasting.goes_on(), within=30)
+        step(3, "dropped")
+    assert (load.failed, load.wrong) == ([], []) and load.acknowledged
     with pytest.raises((ssl.SSLError, ConnectionError)):
         ask(cluster, "object", "GET", "/healthcheck", "old")
 
@@ -199,6 +229,26 @@ def test_an_authority_is_exchanged_without_a_restart(cluster, tmp_path):
     (authority.node / "storage.pem").write_bytes(good)
     assert pids == {key: process.tree() for key, process in cluster.services.items()}
     assert "PRIVATE" not in cluster.log()
+
+
+def test_a_revoked_certificate_is_refused_and_its_connections_end(cluster):
+    authority = cluster.authority
+    authority.issue("stolen", "proxy")
+    lasting, other = Lasting(cluster, "stolen"), Lasting(cluster, "proxy")
+    authority.run("issue", "--name", "stolen", "--role", "proxy", "--address", "127.0.0.1", "--replace")
+    [replaced] = authority.folder.glob("replaced/stolen-*.pem")
+    said = authority.run("revoke", replaced).stdout
+    assert said.splitlines()[0].startswith(f"revoked {replaced}: stolen, serial ")
+    assert lasting.goes_on()
+    authority.give_bundle()
+    until(lambda: not lasting.goes_on(), within=30)
+    await_reading(cluster, 1)
+    assert other.goes_on()
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        ask(cluster, "object", "GET", "/healthcheck", "stolen")
+    shutil.copy(authority.folder / "issued/stolen.pem", authority.node / "stolen.pem")
+    assert ask(cluster, "object", "GET", "/healthcheck", "stolen")[0] == 200
+    store(cluster, "revoked")
 
 
 @pytest.mark.parametrize("modes", [

@@ -13,6 +13,7 @@ use crate::options::GatewayOptions;
 use lru::LruCache;
 use parking_lot::Mutex;
 use request_pipeline::{AccountInfo, ContainerInfo, SharedCache};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +23,11 @@ use world::World;
 
 /// Descriptions kept in this process.
 const KEPT: NonZeroUsize = NonZeroUsize::new(100_000).unwrap();
+/// Bytes of them, about: their names and metadata are any client's, and may take 10 KiB and more for each.
+const KEPT_BYTES: usize = 64 << 20;
+/// What a description takes that has no metadata, and what each of those takes besides its bytes.
+const EMPTY: usize = 512;
+const EACH: usize = 64;
 
 /// A description.
 #[derive(Clone)]
@@ -33,6 +39,57 @@ pub(crate) enum KnownInfo {
 struct Entry {
     known: KnownInfo,
     until: Duration,
+    /// Bytes, about.
+    size: usize,
+}
+
+/// Descriptions by name; those that were used longest ago make room.
+struct LocalInfos {
+    entries: LruCache<String, Entry>,
+    size: usize,
+}
+
+impl LocalInfos {
+    fn put(&mut self, key: String, known: KnownInfo, until: Duration) {
+        let size = key.len() + known.size();
+        let replaced = self.entries.push(key, Entry { known, until, size });
+        self.size = self.size + size - replaced.map_or(0, |(_, entry)| entry.size);
+        while self.size > KEPT_BYTES
+            && let Some((_, entry)) = self.entries.pop_lru()
+        {
+            self.size -= entry.size;
+        }
+    }
+
+    fn forget(&mut self, key: &str) {
+        if let Some(entry) = self.entries.pop(key) {
+            self.size -= entry.size;
+        }
+    }
+}
+
+impl KnownInfo {
+    /// Bytes that it takes, about.
+    fn size(&self) -> usize {
+        let of_map = |map: &BTreeMap<String, String>| -> usize {
+            map.iter().map(|(name, value)| name.len() + value.len() + EACH).sum()
+        };
+        let of_text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        EMPTY
+            + match self {
+                Self::Account(info) => of_map(&info.meta) + of_map(&info.sysmeta),
+                Self::Container(info) => {
+                    let texts = [
+                        &info.read_acl,
+                        &info.write_acl,
+                        &info.sync_to,
+                        &info.sync_key,
+                        &info.versions,
+                    ];
+                    of_map(&info.meta) + of_map(&info.sysmeta) + texts.into_iter().map(of_text).sum::<usize>()
+                }
+            }
+    }
 }
 
 /// When a question was asked, counted in what was forgotten until then.
@@ -43,7 +100,7 @@ pub(crate) struct CacheMoment(pub(crate) u64);
 pub(crate) struct InfoCache {
     world: World,
     memcached: Option<Arc<dyn SharedCache>>,
-    local: Mutex<LruCache<String, Entry>>,
+    local: Mutex<LocalInfos>,
     local_for: Duration,
     pub(crate) accounts_for: Duration,
     pub(crate) containers_for: Duration,
@@ -57,7 +114,10 @@ impl InfoCache {
         Self {
             world,
             memcached,
-            local: Mutex::new(LruCache::new(KEPT)),
+            local: Mutex::new(LocalInfos {
+                entries: LruCache::new(KEPT),
+                size: 0,
+            }),
             local_for: options.local_cache,
             accounts_for: options.recheck_account_existence,
             containers_for: options.recheck_container_existence,
@@ -70,7 +130,7 @@ impl InfoCache {
     pub(crate) async fn forget(&self, account: &str, container: Option<&str>) {
         let key = key(account, container);
         self.forgotten.fetch_add(1, Ordering::SeqCst);
-        self.local.lock().pop(&key);
+        self.local.lock().forget(&key);
         if let Some(memcached) = &self.memcached {
             memcached.delete(&key).await;
         }
@@ -83,7 +143,7 @@ impl InfoCache {
 
     pub(crate) fn local(&self, key: &str) -> Option<KnownInfo> {
         let mut local = self.local.lock();
-        let entry = local.get(key)?;
+        let entry = local.entries.get(key)?;
         (entry.until > self.world.clock.elapsed()).then(|| entry.known.clone())
     }
 
@@ -91,7 +151,7 @@ impl InfoCache {
         let mut local = self.local.lock();
         if self.forgotten.load(Ordering::SeqCst) == since {
             let until = self.world.clock.elapsed() + self.local_for;
-            local.put(key, Entry { known, until });
+            local.put(key, known, until);
         }
     }
 
@@ -131,5 +191,39 @@ pub(crate) fn keep_for(status: u16, full: Duration) -> Option<Duration> {
         200..=299 => Some(full),
         404 | 410 => Some(full / 10),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptions_are_bounded_by_their_bytes() {
+        let mut local = LocalInfos {
+            entries: LruCache::new(KEPT),
+            size: 0,
+        };
+        let large = || {
+            let meta = BTreeMap::from([("quota".to_owned(), "x".repeat(4000))]);
+            let read_acl = Some("a".repeat(8000));
+            KnownInfo::Container(Arc::new(ContainerInfo {
+                meta,
+                read_acl,
+                ..ContainerInfo::default()
+            }))
+        };
+        for number in 0..20_000 {
+            local.put(format!("container/a/{number}"), large(), Duration::ZERO);
+        }
+        assert!(local.size <= KEPT_BYTES && local.entries.len() * 12_000 <= KEPT_BYTES);
+        assert!(local.entries.contains("container/a/19999") && !local.entries.contains("container/a/0"));
+        let (count, size) = (local.entries.len(), local.size);
+        local.put("container/a/19999".into(), large(), Duration::ZERO);
+        assert_eq!((local.entries.len(), local.size), (count, size));
+        for number in 0..20_000 {
+            local.forget(&format!("container/a/{number}"));
+        }
+        assert_eq!((local.entries.len(), local.size), (0, 0));
     }
 }

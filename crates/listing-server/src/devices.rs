@@ -7,7 +7,7 @@
 use crate::options::ListingServerOptions;
 use durable_fs::{Health, Reserve};
 use listing_engine::DeviceRoot;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage_shell::{DeviceEngine, DeviceOpener, DevicePool, PooledDevice, Refusal};
 use vocabulary::Fault;
@@ -33,24 +33,25 @@ impl DatabaseDisk {
     pub(crate) fn root(&self) -> &DeviceRoot {
         &self.root
     }
+}
 
-    fn is_there(&self) -> bool {
-        match self.must_be_mounted {
-            true => self.files.is_mount_point(&self.path).unwrap_or(false),
-            false => {
-                let info = self.files.info(&self.path);
-                info.is_ok_and(|info| info.kind == FileKind::Directory)
-            }
+fn check_there(files: &dyn FileSystem, path: &Path, must_be_mounted: bool) -> Result<(), Fault> {
+    let is_there = match must_be_mounted {
+        true => files.is_mount_point(path).unwrap_or(false),
+        false => {
+            let info = files.info(path);
+            info.is_ok_and(|info| info.kind == FileKind::Directory)
         }
+    };
+    match is_there {
+        true => Ok(()),
+        false => Err(Fault::device(format!("{} is not there", path.display()))),
     }
 }
 
 impl DeviceEngine for DatabaseDisk {
     fn check(&self) -> Result<(), Fault> {
-        match self.is_there() {
-            true => Ok(()),
-            false => Err(Fault::device(format!("{} is not there", self.path.display()))),
-        }
+        check_there(&*self.files, &self.path, self.must_be_mounted)
     }
 }
 
@@ -89,16 +90,18 @@ impl DeviceOpener for DatabaseDisks {
     fn open(&self, name: &str) -> Result<DatabaseDisk, Fault> {
         let path = self.options.devices.join(name);
         let must_be_mounted = self.options.mount_check;
+        let files = self.world.files.clone();
+        // Before anything is remembered of it: requests may name any device.
+        check_there(&*files, &path, must_be_mounted)?;
         let disk = DatabaseDisk {
-            files: self.world.files.clone(),
             root: DeviceRoot::new(&path, must_be_mounted)
-                .on(&self.world.files)
+                .on(&files)
                 .watched(self.health(name)),
+            files,
             path,
             must_be_mounted,
             reserve: self.options.fallocate_reserve,
         };
-        disk.check()?;
         let swept = listing_engine::sweep(&disk.root);
         tracing::info!("device {name} serves; {swept} unfinished databases removed");
         Ok(disk)

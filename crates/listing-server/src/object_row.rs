@@ -14,7 +14,7 @@ use peer::message::{RowChange, UpdateContainer};
 use peer::{Body, Response};
 use serde_json::Value;
 use std::sync::Arc;
-use storage_shell::{Refusal, page};
+use storage_shell::{MinimumRate, Refusal, page};
 use tokio::sync::oneshot;
 use vocabulary::{PolicyIndex, Timestamp};
 
@@ -63,10 +63,16 @@ pub(crate) async fn update(
 ) -> Result<Response, Refusal> {
     let timestamp = request.timestamp()?;
     let policy = known_policy(&message.policy, &state.options)?.unwrap_or(PolicyIndex::LEGACY);
-    let bytes = body.collect_within(&state.world, MAX_UPDATE, BODY_PATIENCE).await;
-    let bytes = bytes.map_err(|error| Refusal::bad_request(error.to_string()))?;
-    let listed: Vec<Value> = serde_json::from_slice(&bytes).map_err(|e| Refusal::bad_request(e.to_string()))?;
+    let rate = MinimumRate {
+        bytes: state.options.min_transfer_rate,
+        window: BODY_PATIENCE,
+    };
+    let body = rate.watch(&state.world, body);
+    let whole = state.whole_bodies.collect(&state.world, body, MAX_UPDATE).await?;
+    let room = state.whole_bodies.room_for_values(&whole)?;
+    let listed: Vec<Value> = serde_json::from_slice(&whole.bytes).map_err(|e| Refusal::bad_request(e.to_string()))?;
     let parsed: Option<Vec<Row>> = listed.iter().map(|item| object_row(item).map(Row::Object)).collect();
+    drop((listed, whole, room));
     let rows = parsed.ok_or_else(|| Refusal::bad_request("an item is no row of a container"))?;
     store(state, &request, rows, timestamp, policy).await?;
     Ok(page(StatusCode::ACCEPTED))

@@ -10,8 +10,8 @@
 //! The path is `/device/partition/hash`, the body a JSON list that begins with the operation. A database
 //! may also be sent in the body of a request with [`ReplicateDatabase::database`]: then no rsync is needed. Answers
 //! to `sync` offer that with [`X_MARTLET_TAKES`]; OpenStack's replicators overlook it.
-//! Always holds: a body is read up to a limit, and only while it keeps a rate (`min_transfer_rate`); a name in it leads
-//! to no file outside `tmp`; a database of another account or container is not taken in.
+//! Always holds: a body is read up to a limit, and only while it keeps a rate (`min_transfer_rate`); arguments take a
+//! bounded part of the memory, whatever they say and however many come at a time; a name in them leads to no file outside `tmp`; a database of another account or container is not taken in.
 
 use crate::devices::{ListingDevice, check_room};
 use crate::refusal::refusal_of;
@@ -64,11 +64,10 @@ pub(crate) async fn replicate(
     if let Some(name) = message.database.as_ref().and_then(|name| name.to_str().ok()) {
         return take_database(state, place, name.to_owned(), body).await;
     }
-    let bytes = body
-        .collect(MAX_ARGUMENTS)
-        .await
-        .map_err(|error| Refusal::unreadable(&error))?;
-    let args: Value = serde_json::from_slice(&bytes).map_err(|error| Refusal::bad_request(error.to_string()))?;
+    let whole = state.whole_bodies.collect(&state.world, body, MAX_ARGUMENTS).await?;
+    let room = state.whole_bodies.room_for_values(&whole)?;
+    let args: Value = serde_json::from_slice(&whole.bytes).map_err(|error| Refusal::bad_request(error.to_string()))?;
+    drop(whole);
     let Value::Array(mut args) = args else {
         return Err(Refusal::bad_request("Invalid object type"));
     };
@@ -78,7 +77,10 @@ pub(crate) async fn replicate(
     };
     let work = {
         let state = state.clone();
-        async move { perform(&state, place, operation.as_str().unwrap_or_default().to_owned(), args).await }
+        async move {
+            let _room = room;
+            perform(&state, place, operation.as_str().unwrap_or_default().to_owned(), args).await
+        }
     };
     // A caller that loses its patience does not leave half of a merge.
     run_detached(&state.world, work).await

@@ -12,7 +12,7 @@ use listing_engine::{Brokers, Kind};
 use peer::message::{Message, RawRequest, RequestContext, RowChange, ServerKind};
 use peer::{Body, Call, Peers, Response, Service};
 use std::sync::{Arc, OnceLock};
-use storage_shell::{AccessLog, PoolOptions, Refusal, empty, put, without_body};
+use storage_shell::{AccessLog, PoolOptions, Refusal, WholeBodies, empty, put, without_body};
 use tracing::Instrument;
 use world::World;
 
@@ -41,6 +41,7 @@ impl ListingServer {
                 peers: OnceLock::new(),
                 brokers: Brokers::new(options.open_databases),
                 options,
+                whole_bodies: WholeBodies::default(),
             }),
         }))
     }

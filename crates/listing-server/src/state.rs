@@ -8,7 +8,7 @@ use listing_engine::{Broker, Brokers, Error, Kind, Location, NewDatabase};
 use peer::Peers;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use storage_shell::{Lane, Refusal};
+use storage_shell::{Lane, Refusal, WholeBodies};
 use tokio::sync::oneshot;
 use vocabulary::{PolicyIndex, Timestamp};
 use world::World;
@@ -25,6 +25,8 @@ pub(crate) struct ListingServerState {
     pub(crate) devices: ListingDevices,
     pub(crate) peers: OnceLock<Arc<Peers>>,
     pub(crate) brokers: Brokers,
+    /// Of upkeep.
+    pub(crate) whole_bodies: WholeBodies,
 }
 
 impl ListingServerState {

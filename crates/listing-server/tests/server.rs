@@ -113,6 +113,26 @@ fn server_with(both: &Both, change: impl FnOnce(&mut ListingServerOptions)) -> A
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_remembered_of_devices_that_are_not_there() {
+    let both = Both::new();
+    let options = options(both.devices.path());
+    let drives = options.drives.clone();
+    let server = ListingServer::new(World::real(), Kind::Account, options).unwrap();
+    let both = Both {
+        account: server,
+        ..both
+    };
+    for number in 0..10 {
+        let unknown = Asked::new("account", "HEAD", &format!("/unknown-{number}/0/a"));
+        assert_eq!(status(&both, &unknown).await, 507);
+    }
+    assert_eq!(format!("{drives:?}"), "{}");
+    let known = Asked::new("account", "HEAD", "/sda1/0/a");
+    assert_eq!(status(&both, &known).await, 404);
+    assert_eq!(drives.all().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn unmounted_and_full_devices_are_507() {
     let mut both = Both::new();
     both.container = server_with(&both, |options| options.mount_check = true);
@@ -162,6 +182,23 @@ async fn requests_without_sense_are_refused() {
 }
 
 /// A row of a queue names an object with all its path; so it may have what is reserved in the middle.
+/// Read as JSON, each of these bodies takes a hundred times as much memory as on the wire.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_that_would_take_all_memory_are_refused() {
+    let both = Both::new();
+    let bomb = format!("[\"merge_items\",[{}]]", vec!["{\"\":0}"; 1_000_000].join(","));
+    let hash = "0".repeat(32);
+    for (server, method, path) in [
+        ("container", "REPLICATE", format!("/sda1/0/{hash}")),
+        ("account", "REPLICATE", format!("/sda1/0/{hash}")),
+        ("container", "UPDATE", "/sda1/0/a/c".to_owned()),
+    ] {
+        let mut asked = Asked::new(server, method, &path).with("X-Timestamp", &t(1));
+        asked.body = bomb.clone();
+        assert_eq!(status(&both, &asked).await, 413, "{server} {method}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn queues_of_swifts_own_hold_reserved_names() {
     let both = Both::new();

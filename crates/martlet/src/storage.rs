@@ -5,7 +5,7 @@
 
 use crate::failure::{CommandFailure, no_threads};
 use crate::metrics::{MeasuredService, MetricsSetup};
-use durable_fs::{Drives, Health, Reserve};
+use durable_fs::{Drives, FsError, Health, Reserve, StorageDevice};
 use features::access::sync_realms::SyncRealms;
 use listing_server::{Kind, ListingServer, ListingServerOptions};
 use object_engine::{EngineError, FilesConfig, FilesEngine, Notice, ObjectEngine};
@@ -107,6 +107,7 @@ impl Storage<'_> {
                 lock_timeout: settings.replication_lock_timeout,
                 failure_threshold: settings.replication_failure_threshold,
                 failure_ratio: settings.replication_failure_ratio,
+                ..ReplicationOptions::default()
             },
             ..ObjectServerOptions::new(self.swift.hash.clone(), Arc::new(self.swift.policies.clone()))
         };
@@ -209,6 +210,7 @@ struct Devices {
 
 impl DeviceSource for Devices {
     fn open(&self, name: &str) -> Result<Arc<dyn ObjectEngine>, EngineError> {
+        self.look_for(name)?;
         let config = FilesConfig {
             mount_check: self.storage.mount_check,
             fallocate: !self.storage.disable_fallocate,
@@ -233,6 +235,20 @@ impl DeviceSource for Devices {
 }
 
 impl Devices {
+    /// Whether there is such a device, before anything is remembered of it: requests may name any.
+    fn look_for(&self, name: &str) -> Result<(), EngineError> {
+        let root = self.storage.devices.join(name);
+        let device = StorageDevice::new(self.world.files.clone(), self.world.random.clone(), root);
+        match device.check_present(self.storage.mount_check) {
+            Err(absent @ (FsError::Missing(_) | FsError::NotMounted(_))) => Err(EngineError::DeviceUnavailable {
+                device: name.to_owned(),
+                why: absent.to_string(),
+            }),
+            // What else is wrong with it, its health is to hear of.
+            _ => Ok(()),
+        }
+    }
+
     /// Counts what goes to quarantine, where a counter is given.
     fn quarantined(&self) -> Notice {
         let statsd = self.statsd.clone();

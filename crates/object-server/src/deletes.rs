@@ -2,7 +2,8 @@
 //!
 //! One job on the device leaves all tombstones together, and the rows of a container go to its servers in one request.
 //! Always holds: each request is answered as if it had come alone, and not before its tombstone is durable and its
-//! rows are sent or kept; a body that comes too slowly (`min_transfer_rate`) ends.
+//! rows are sent or kept; a body that comes too slowly (`min_transfer_rate`) ends; bodies take a bounded part of the
+//! memory.
 //! Deliberately absent: what a deletion is (`delete.rs`), how rows travel (`updates.rs`).
 //! Tests: `tests/listings.rs`, `tests/slow_senders.rs`.
 
@@ -28,9 +29,10 @@ pub(crate) async fn deletes(
     let DeleteObjects { target, policy, .. } = message;
     let PartitionAddress { device, .. } = PartitionAddress::of(target, &policy, &state.options)?;
     let body = state.options.minimum_rate().watch(&state.world, body);
-    let body = body.collect(MAX_DELETES).await;
-    let body = body.map_err(|error| Refusal::unreadable(&error))?;
-    let asked = decode(&body).ok_or_else(|| Refusal::bad_request("not a list of DELETE requests"))?;
+    let body = state.whole_bodies.collect(&state.world, body, MAX_DELETES).await?;
+    let room = state.whole_bodies.room_for_values(&body)?;
+    let asked = decode(&body.bytes).ok_or_else(|| Refusal::bad_request("not a list of DELETE requests"))?;
+    drop((body, room));
     let read = |one| {
         let message = DeleteObject {
             policy: policy.clone(),

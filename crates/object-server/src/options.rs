@@ -56,6 +56,8 @@ pub struct ReplicationOptions {
     pub concurrency: usize,
     /// SSYNC exchanges at a time on one device, 0 for any number (`replication_concurrency_per_device`).
     pub concurrency_per_device: usize,
+    /// Objects that one exchange may bring, each of which takes 18 bytes of memory. No operator needs to set this.
+    pub most_wishes: usize,
     /// How long an exchange waits for its device and its partition (`replication_lock_timeout`).
     pub lock_timeout: Duration,
     /// Fewer requests that fail do not end an exchange (`replication_failure_threshold`).
@@ -70,6 +72,7 @@ impl Default for ReplicationOptions {
             serves: true,
             concurrency: 4,
             concurrency_per_device: 1,
+            most_wishes: 1 << 20,
             lock_timeout: Duration::from_secs(15),
             failure_threshold: 100,
             failure_ratio: 1.0,

@@ -14,7 +14,7 @@ use http::{HeaderValue, Method, StatusCode};
 use peer::message::{Message, ServerKind};
 use peer::{Call, Peers, Response, Service, Timeouts};
 use std::sync::Arc;
-use storage_shell::{AccessLog, Lane, PoolOptions, Refusal, empty, without_body};
+use storage_shell::{AccessLog, Lane, PoolOptions, Refusal, WholeBodies, empty, without_body};
 use tracing::Instrument;
 use world::World;
 
@@ -59,6 +59,7 @@ impl ObjectServer {
                 world,
                 options,
                 updates,
+                whole_bodies: WholeBodies::default(),
             }),
         }))
     }

@@ -5,11 +5,11 @@
 mod support;
 
 use http::{HeaderMap, Method};
-use object_server::ObjectServer;
+use object_server::{ObjectServer, ObjectServerOptions, ReplicationOptions};
 use peer::{Address, Body, PartitionTarget, RawCall, Service};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use support::ours::{FileDevices, options};
-use vocabulary::Partition;
+use vocabulary::{EntityPath, Partition, PathHash};
 use world::World;
 
 /// The answer to a sender that sends this instead of requests.
@@ -18,6 +18,10 @@ async fn answer_to(root: &Path, requests: &str) -> String {
     let devices = std::sync::Arc::new(FileDevices(root.into()));
     let server = ObjectServer::new(World::real(), options(), devices).unwrap();
     let before = ":MISSING_CHECK: START\r\n:MISSING_CHECK: END\r\n:UPDATES: START\r\n";
+    exchange(&server, format!("{before}{requests}")).await
+}
+
+async fn exchange(server: &ObjectServer, body: String) -> String {
     let call = RawCall {
         method: Method::from_bytes(b"SSYNC").unwrap(),
         address: Address::Partition(PartitionTarget {
@@ -27,7 +31,7 @@ async fn answer_to(root: &Path, requests: &str) -> String {
         }),
         query: String::new(),
         headers: HeaderMap::new(),
-        body: Body::whole(format!("{before}{requests}")),
+        body: Body::whole(body),
         interim: None,
     };
     let body = server.call(call.into()).await.into_body().collect(u64::MAX).await;
@@ -37,6 +41,21 @@ async fn answer_to(root: &Path, requests: &str) -> String {
 fn files(place: &Path) -> usize {
     let entries = std::fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
     entries.map(|path| if path.is_dir() { files(&path) } else { 1 }).sum()
+}
+
+/// Files of this extension.
+fn files_of(place: &Path, extension: &str) -> usize {
+    let entries = std::fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
+    let count = |path: PathBuf| match path.is_dir() {
+        true => files_of(&path, extension),
+        false => usize::from(path.extension().is_some_and(|there| there == extension)),
+    };
+    entries.map(count).sum()
+}
+
+fn hash_of(object: &EntityPath) -> PathHash {
+    let (container, name) = (object.container.as_deref().unwrap(), object.object.as_deref().unwrap());
+    options().hash_prefix.object(&object.account, container, name)
 }
 
 const HEAD: &str = "X-Timestamp: 1700000000.00000\r\nContent-Type: t/t\r\n";
@@ -99,4 +118,49 @@ async fn a_sender_that_does_not_keep_to_it_gets_an_error_and_leaves_nothing() {
         );
         assert_eq!(files(&root.path().join("sda")), 0, "{expected}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exchange_takes_a_bounded_number_of_objects_and_tells_the_sender_of_the_rest() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(root.path().join("sda")).unwrap();
+    let options = ObjectServerOptions {
+        replication: ReplicationOptions {
+            most_wishes: 3,
+            ..ReplicationOptions::default()
+        },
+        ..options()
+    };
+    let devices = std::sync::Arc::new(FileDevices(root.path().into()));
+    let server = ObjectServer::new(World::real(), options, devices).unwrap();
+    let name = |n: usize| EntityPath::account("a").with_container("c").with_object(n.to_string());
+    let hashes: Vec<_> = (0..10).map(|n| hash_of(&name(n))).collect();
+    let mut brought = 0;
+    for round in 0..4 {
+        let offers: String = hashes
+            .iter()
+            .map(|hash| format!("{hash} 1700000000.00000\r\n"))
+            .collect();
+        let wanted = brought..hashes.len().min(brought + 3);
+        let requests: String = wanted
+            .clone()
+            .map(|n| format!("PUT /a/c/{n}\r\n{HEAD}Content-Length: 1\r\n\r\nx"))
+            .collect();
+        let body = format!(
+            ":MISSING_CHECK: START\r\n{offers}:MISSING_CHECK: END\r\n:UPDATES: START\r\n{requests}:UPDATES: END\r\n"
+        );
+        let answer = exchange(&server, body).await;
+        let wishes = answer.lines().filter(|line| line.ends_with(" dm")).count();
+        assert_eq!(wishes, wanted.len(), "{round}: {answer}");
+        brought = wanted.end;
+        match brought < hashes.len() {
+            // A sender that is not told removes what it takes for being here.
+            true => assert!(
+                answer.contains(":ERROR: 503 ") && !answer.contains(":UPDATES: END"),
+                "{answer}"
+            ),
+            false => assert!(answer.ends_with(":UPDATES: END\r\n"), "{answer}"),
+        }
+    }
+    assert_eq!(files_of(&root.path().join("sda"), "data"), hashes.len());
 }

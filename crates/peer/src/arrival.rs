@@ -5,7 +5,7 @@
 //! Always holds: where a preamble is required nothing is served without; the whole is bounded in time
 //! (by the caller) and in bytes.
 
-use crate::cluster_tls::{ClusterArrival, RoleGuard};
+use crate::cluster_tls::{ClusterArrival, CredentialsAge, RoleGuard};
 use crate::proxied::{self, Parsed, Preamble};
 use crate::refusals::ServerRefusal;
 use crate::tls::Tls;
@@ -53,6 +53,8 @@ pub(crate) struct Arrived {
     pub(crate) https: bool,
     /// What may be asked; everything when there is none.
     pub(crate) guard: Option<RoleGuard>,
+    /// Of a connection within the cluster.
+    pub(crate) age: Option<CredentialsAge>,
 }
 
 /// Why a connection did not get as far as requests.
@@ -82,6 +84,7 @@ impl Arrival {
             from,
             https: false,
             guard: None,
+            age: None,
         };
         if let Some(cluster) = &self.cluster {
             arrived.show_certificates(cluster).await?;
@@ -143,12 +146,12 @@ impl Arrived {
             };
         }
         let stream = std::mem::replace(&mut self.stream, Box::new(tokio::io::empty()));
-        let (stream, guard) = cluster.accept(stream).await.map_err(|error| ArrivalError {
+        let (stream, guard, age) = cluster.accept(stream).await.map_err(|error| ArrivalError {
             error,
             refusal: Some(ServerRefusal::Handshake),
         })?;
         self.stream = stream;
-        self.guard = Some(guard);
+        (self.guard, self.age) = (Some(guard), Some(age));
         self.https = true;
         Ok(())
     }

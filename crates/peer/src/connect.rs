@@ -4,7 +4,7 @@
 //! Deliberately absent: pools and requests (`http_client.rs`).
 
 use crate::body::Body;
-use crate::cluster_tls::ClusterClient;
+use crate::cluster_tls::{ClusterClient, CredentialsAge};
 use crate::interim::{Begin, InterimStream};
 use crate::names::{Mark, Names};
 use crate::refused_certificate;
@@ -59,6 +59,15 @@ pub(crate) struct HttpConnection {
     pub(crate) requests: SendRequest<Body>,
     pub(crate) begins: Begin,
     pub(crate) names: Names,
+    /// Of a connection within the cluster.
+    pub(crate) age: Option<CredentialsAge>,
+}
+
+impl HttpConnection {
+    /// Whether another request may be sent.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.requests.is_ready() && !self.age.as_ref().is_some_and(CredentialsAge::is_over)
+    }
 }
 
 /// Makes connections.
@@ -98,9 +107,9 @@ impl Connector {
     ) -> Result<HttpConnection, PeerError> {
         let stream = self.world.timeout(patience, self.stream(host, port, over_tls)).await;
         let stream = stream.map_err(|_| PeerError::ConnectTimeout)??;
-        let stream = match &self.cluster {
+        let (stream, age) = match &self.cluster {
             Some(cluster) if !over_tls => self.secure(cluster, stream, host, port, patience).await?,
-            _ => stream,
+            _ => (stream, None),
         };
         let (stream, begins, names) = InterimStream::of_client(stream, self.mark.clone());
         let (requests, connection) = http1::Builder::new()
@@ -114,6 +123,7 @@ impl Connector {
             requests,
             begins,
             names,
+            age,
         })
     }
 
@@ -144,7 +154,7 @@ impl Connector {
         host: &str,
         port: u16,
         patience: Duration,
-    ) -> Result<Box<dyn Stream>, PeerError> {
+    ) -> Result<(Box<dyn Stream>, Option<CredentialsAge>), PeerError> {
         let patience = patience.max(HANDSHAKE_TIMEOUT);
         let secured = self.world.timeout(patience, cluster.secure(stream, host, port)).await;
         let secured = secured.map_err(|_| PeerError::ConnectTimeout)?;

@@ -7,12 +7,13 @@
 //! With `Expect: 100-continue` the body waits for the node's word ([`crate::Feed::started`] then
 //! tells the feeder); a node that neither continues nor refuses runs into the response time-out.
 //! A body with a footer goes as MIME (`footer_mime.rs`), and only to a node that says it understands it.
-//! Always holds: at most [`MAX_IDLE`] idle connections per server.
+//! Always holds: idle connections are bounded, of one server and of all (`idle.rs`).
 
 use crate::body::{Body, BodyError};
 use crate::cluster_tls::ClusterClient;
 use crate::connect::{Connector, HttpConnection, PeerError, Timeouts};
 use crate::footer_mime;
+use crate::idle::{IdleConnections, MAX_IDLE};
 use crate::message::Message;
 use crate::message::header_names::X_OBJ_METADATA_FOOTER;
 use crate::{Call, RawCall, Response, Url};
@@ -21,7 +22,6 @@ use futures_util::Stream;
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,9 +31,6 @@ use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
 use world::World;
 
-/// Idle connections kept per server.
-const MAX_IDLE: usize = 64;
-
 /// A server of the pool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Server {
@@ -42,7 +39,7 @@ struct Server {
     over_tls: bool,
 }
 
-type Pool = Arc<Mutex<HashMap<Server, Vec<HttpConnection>>>>;
+type Pool = Arc<Mutex<IdleConnections<Server, HttpConnection>>>;
 
 /// A response and the connection that its body still comes over.
 type Exchanged = (http::Response<Incoming>, HttpConnection);
@@ -160,8 +157,7 @@ impl HttpClient {
 
     fn take_idle(&self, server: &Server) -> Option<HttpConnection> {
         let mut idle = self.idle.lock();
-        let connections = idle.get_mut(server)?;
-        std::iter::from_fn(|| connections.pop()).find(|connection| connection.requests.is_ready())
+        idle.take(server, HttpConnection::is_ready)
     }
 
     /// On failure hands the request back if none of it has left.
@@ -203,12 +199,8 @@ impl HttpClient {
 
 /// Puts a connection into the pool once its answer has been read, unless it broke.
 async fn give_back(idle: &Pool, server: Server, mut connection: HttpConnection) {
-    if connection.requests.ready().await.is_ok() {
-        let mut idle = idle.lock();
-        let connections = idle.entry(server).or_default();
-        if connections.len() < MAX_IDLE {
-            connections.push(connection);
-        }
+    if connection.requests.ready().await.is_ok() && connection.is_ready() {
+        idle.lock().put(server, connection);
     }
 }
 

@@ -271,6 +271,7 @@ impl Connection {
                 from,
                 https: false,
                 guard: None,
+                age: None,
             };
             return self.begin(arrived, shutdown).await;
         }
@@ -308,6 +309,7 @@ impl Connection {
             from,
             https,
             guard,
+            age,
         } = arrived;
         let Self {
             clock,
@@ -331,6 +333,7 @@ impl Connection {
             from,
             https,
             guard,
+            age,
         });
         let handler = service_fn(move |request: http::Request<hyper::body::Incoming>| {
             let requests = requests.clone();

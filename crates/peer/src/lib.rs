@@ -46,6 +46,7 @@ mod heads;
 mod http_client;
 pub mod http_server;
 mod http_service;
+mod idle;
 pub mod interim;
 pub mod message;
 mod names;

@@ -8,7 +8,7 @@ use crate::arrival::Https;
 use crate::body::{Body, BodyError, Unread};
 use crate::busy::busy;
 use crate::call::Response;
-use crate::cluster_tls::RoleGuard;
+use crate::cluster_tls::{CredentialsAge, RoleGuard};
 use crate::connections::Connections;
 use crate::http_service::{HttpService, plain};
 use crate::interim::Interim;
@@ -37,6 +37,8 @@ pub(crate) struct ConnectionRequests {
     pub(crate) https: bool,
     /// What may be asked; everything when there is none.
     pub(crate) guard: Option<RoleGuard>,
+    /// Of a connection within the cluster.
+    pub(crate) age: Option<CredentialsAge>,
 }
 
 impl ConnectionRequests {
@@ -56,7 +58,9 @@ impl ConnectionRequests {
             request.extensions_mut().insert(Https);
         }
         let mut response = self.serve(request, &mut end).await;
-        if !unread.finish(expects, &*self.clock).await || *self.leaving.borrow() {
+        let is_read = unread.finish(expects, &*self.clock).await;
+        let is_last = *self.leaving.borrow() || self.age.as_ref().is_some_and(CredentialsAge::is_over);
+        if !is_read || is_last {
             let close = http::HeaderValue::from_static("close");
             response.headers_mut().insert(http::header::CONNECTION, close);
         } else if stays {

@@ -1,7 +1,8 @@
 //! XML as S3 speaks it: documents that are written, and small ones that clients send.
 //!
 //! Always holds: what is written is well-formed, whatever the text; what is read has no DTD, no entities of its own,
-//! and at most [`MAX_DEPTH`] levels; namespaces are read past. The size is limited before a document is read.
+//! and at most [`MAX_DEPTH`] levels and [`MAX_ELEMENTS`]; namespaces are read past. The size is limited before a document
+//! is read.
 
 use quick_xml::events::Event;
 use quick_xml::{Reader, XmlVersion};
@@ -12,6 +13,9 @@ pub const NAMESPACE: &str = "http://s3.amazonaws.com/doc/2006-03-01/";
 
 /// Elements within elements; S3's own documents have six levels.
 const MAX_DEPTH: usize = 32;
+/// Elements of a document: ten thousand parts of an upload have six each. An empty one takes forty times as much memory as
+/// its four bytes, so that the size of a document does not bound what it is read into.
+const MAX_ELEMENTS: usize = 100_000;
 
 /// Writes a document from its root to its end.
 pub struct XmlWriter {
@@ -115,8 +119,14 @@ impl Element {
         reader.config_mut().check_end_names = true;
         let mut path: Vec<Element> = Vec::new();
         let mut root = None;
+        let mut count = 0;
         loop {
-            match reader.read_event().map_err(|_| XmlError)? {
+            let event = reader.read_event().map_err(|_| XmlError)?;
+            count += usize::from(matches!(event, Event::Start(_) | Event::Empty(_)));
+            if count > MAX_ELEMENTS {
+                return Err(XmlError);
+            }
+            match event {
                 Event::Start(_) if root.is_some() || path.len() >= MAX_DEPTH => return Err(XmlError),
                 Event::Start(start) => path.push(Element::named(start.local_name().as_ref())),
                 Event::Empty(_) if path.is_empty() && root.is_some() => return Err(XmlError),
@@ -227,6 +237,9 @@ mod tests {
             assert_eq!(Element::parse(bad.as_bytes()), Err(XmlError), "{bad}");
         }
         assert_eq!(Element::parse(b"<a>\xff</a>"), Err(XmlError));
+        let wide = |count: usize| format!("<a>{}</a>", "<b/>".repeat(count - 1));
+        assert!(Element::parse(wide(MAX_ELEMENTS).as_bytes()).is_ok());
+        assert_eq!(Element::parse(wide(MAX_ELEMENTS + 1).as_bytes()), Err(XmlError));
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! | which status and page an error becomes | `refusal.rs` |
 //! | how replies and their headers are made | `reply.rs` |
 //! | how slowly a body may come | `transfer.rs` |
+//! | how much memory bodies may take that are read as a whole | `whole_bodies.rs` |
 //! | the line of a request in the access log | `access_log.rs` |
 //!
 //! Tests: beside the code; `tests/as_openstack.rs` of both servers compares the pages with OpenStack's.
@@ -21,6 +22,7 @@ mod devices;
 mod refusal;
 mod reply;
 mod transfer;
+mod whole_bodies;
 
 pub use access_log::{AccessEntry, AccessLog};
 pub use devices::{
@@ -29,6 +31,7 @@ pub use devices::{
 pub use refusal::Refusal;
 pub use reply::{empty, header_value, page, put, put_named, put_number, put_time, whole, without_body};
 pub use transfer::MinimumRate;
+pub use whole_bodies::{ValueRoom, WholeBodies, WholeBody};
 
 use world::World;
 

@@ -9,7 +9,7 @@
 use crate::{ReconFile, ReconWriter, UpkeepJob, UpkeepPace, UpkeepStep};
 use durable_fs::{DriveService, Drives, Health, TrialOutcome, try_out};
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,6 +69,14 @@ impl DriveWatch {
         Ok(thread)
     }
 
+    /// Forgets drives that nothing works on any longer, but for those that recon has as out of service.
+    fn forget(&mut self, drives: &[Arc<Health>]) {
+        let known: HashSet<&Path> = drives.iter().map(|health| health.root()).collect();
+        self.reported
+            .retain(|root, service| known.contains(&**root) || *service != DriveService::Full);
+        self.threads.retain(|root, _| known.contains(&**root));
+    }
+
     /// What has changed since the last report.
     fn changes(&mut self, drives: &[Arc<Health>]) -> Option<Value> {
         let mut changed = Map::new();
@@ -89,6 +97,7 @@ impl DriveWatch {
                 changed.insert(name, json!({ "state": service.word(), "why": why, "since": since }));
             }
         }
+        self.forget(drives);
         (!changed.is_empty()).then(|| json!({ "device_health": changed }))
     }
 }

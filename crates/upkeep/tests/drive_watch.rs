@@ -48,3 +48,33 @@ async fn a_drive_leaves_service_and_comes_back() {
     std::fs::rename(&away, &root).unwrap();
     until(&mut watch, dir.path(), "in service").await;
 }
+
+/// Threads of this process that try drives out.
+fn threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+    names.filter(|name| name.contains("try-unknown")).count()
+}
+
+#[tokio::test]
+async fn drives_that_nothing_works_on_any_longer_leave_no_thread() {
+    let dir = tempfile::tempdir().unwrap();
+    let (world, drives) = (World::real(), Arc::new(Drives::default()));
+    let mut watch = DriveWatch::new(world, drives.clone(), false, vec![]);
+    for number in 0..50 {
+        let health = drives.health(&dir.path().join(format!("unknown-{number}")));
+        health.suspect();
+        watch.step().await;
+    }
+    assert!(threads() > 0);
+    watch.step().await;
+    let began = Instant::now();
+    while threads() > 0 {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "{} threads are left",
+            threads()
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

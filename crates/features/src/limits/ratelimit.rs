@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use request_pipeline::{ClientRequest, Feature, Next, Response, SharedCache, reply};
 use serde_json::{Value, json};
 use settings::gateway_filters::{RatelimitSettings, SizeLimit};
+use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +48,10 @@ impl Ratelimit {
     ) -> Self {
         let counters = match cache {
             Some(cache) => Counters::Shared(cache),
-            None => Counters::Own(Mutex::new(LruCache::new(KEPT))),
+            None => Counters::Own(OwnCounters {
+                names: RandomState::new(),
+                counts: Mutex::new(LruCache::new(KEPT)),
+            }),
         };
         Self {
             settings,
@@ -212,7 +216,14 @@ impl Feature for Ratelimit {
 
 enum Counters {
     Shared(Arc<dyn SharedCache>),
-    Own(Mutex<LruCache<String, i64>>),
+    Own(OwnCounters),
+}
+
+/// Counters of this process. Their names are those of accounts and containers as strangers spell them, of any length:
+/// only hashes are kept.
+struct OwnCounters {
+    names: RandomState,
+    counts: Mutex<LruCache<u64, i64>>,
 }
 
 impl Counters {
@@ -223,9 +234,9 @@ impl Counters {
                 let value = cache.increment(key, by, Duration::ZERO).await?;
                 i64::try_from(value).ok()
             }
-            Self::Own(counters) => {
-                let mut counters = counters.lock();
-                let counter = counters.get_or_insert_mut(key.to_owned(), || 0);
+            Self::Own(own) => {
+                let mut counts = own.counts.lock();
+                let counter = counts.get_or_insert_mut(own.names.hash_one(key), || 0);
                 *counter = counter.saturating_add(by).max(0);
                 Some(*counter)
             }
@@ -235,8 +246,8 @@ impl Counters {
     async fn set(&self, key: &str, value: i64) {
         match self {
             Self::Shared(cache) => cache.set(key, &value.into(), Duration::ZERO).await,
-            Self::Own(counters) => {
-                counters.lock().put(key.to_owned(), value);
+            Self::Own(own) => {
+                own.counts.lock().put(own.names.hash_one(key), value);
             }
         }
     }

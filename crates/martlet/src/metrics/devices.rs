@@ -3,9 +3,9 @@
 //! Always holds: a drive that hangs is asked once, on a thread of its own, and no request waits for it for longer than
 //! [`GLANCE`]; its last figures are reported until newer ones arrive.
 
-use durable_fs::{DriveService, Drives};
+use durable_fs::{DriveService, Drives, Health};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,9 @@ impl Devices {
 
     /// Asks those that serve for their room and for what was put aside, for a moment.
     pub(super) async fn survey(&self, world: &World) {
-        let serving = self.drives.all().into_iter().filter(|health| health.check().is_ok());
+        let drives = self.drives.all();
+        self.forget(&drives);
+        let serving = drives.into_iter().filter(|health| health.check().is_ok());
         let asked = serving.filter_map(|health| {
             let root = health.root().to_owned();
             let (thread, files, known) = (self.thread(world, &root)?, world.files.clone(), self.known.clone());
@@ -89,6 +91,13 @@ impl Devices {
             })
         });
         drop(world.timeout(GLANCE, futures_util::future::join_all(asked)).await);
+    }
+
+    /// Forgets drives that nothing works on any longer.
+    fn forget(&self, drives: &[Arc<Health>]) {
+        let roots: HashSet<&Path> = drives.iter().map(|health| health.root()).collect();
+        self.known.lock().retain(|root, _| roots.contains(&**root));
+        self.threads.lock().retain(|root, _| roots.contains(&**root));
     }
 
     fn thread(&self, world: &World, root: &Path) -> Option<Arc<Workers>> {

@@ -4,8 +4,10 @@
 //! are `peer::ssync`'s. What comes is carried out by the same code as any PUT, POST and DELETE.
 //! Always holds: at most `replication_concurrency` exchanges at a time, `replication_concurrency_per_device`
 //! on one device, one per partition; a sender that stalls, or is slower than `min_transfer_rate`,
-//! costs `client_timeout` or little more; room is taken in proportion to the objects that are missing, and refused
-//! beyond [`MOST_WISHES`].
+//! costs `client_timeout` or little more; an exchange takes no longer than `max_upload_time`, and its wishes no more
+//! than 18 MiB, those of all exchanges 72 MiB. Objects beyond that are passed over: when those that were wished for are
+//! here, the exchange ends with an error, so that no sender takes the rest for being here, too, and its next exchange
+//! brings more.
 //! Deliberately absent: fragments (`X-Backend-Ssync-Frag-Index` is read and has no say yet).
 //!
 //! | question | file |
@@ -35,14 +37,12 @@ use peer::message::header_names::X_ACCEPT_NO_COMMIT;
 use peer::ssync::{ERROR, LineError, Lines};
 use peer::{Body, BodyError, Feed, Response};
 use std::sync::Arc;
+use std::time::Duration;
 use storage_shell::{DeviceFault, Lane, Refusal, empty};
 use vocabulary::FaultKind;
 
 /// Pieces of our answer that may wait for the network.
 const PIECES: usize = 4;
-/// Wishes for one exchange; each takes some 40 bytes.
-const MOST_WISHES: usize = 4 << 20;
-
 /// Why an exchange ends before its end.
 enum ExchangeEnd {
     /// The sender gets this as an error.
@@ -102,6 +102,10 @@ struct Exchange {
     place: PartitionAddress,
     lines: Lines,
     feed: Feed,
+    /// When it has to be over.
+    end: Duration,
+    /// Offers that there was no room to wish for.
+    passed_over: u64,
 }
 
 /// Answers an SSYNC: at once with its head, what is to be said follows.
@@ -117,6 +121,12 @@ pub(crate) async fn ssync(state: &Arc<ObjectServerState>, message: Ssync, body: 
         state: state.clone(),
         place,
         feed,
+        end: state
+            .world
+            .clock
+            .elapsed()
+            .saturating_add(state.options.max_upload_time),
+        passed_over: 0,
     };
     state.world.spawn(exchange.run());
     let mut response = empty(StatusCode::OK).map(|_| answer);
@@ -175,6 +185,17 @@ impl Exchange {
         let _locked = self.on_device(lock).await?;
         self.missing_check().await?;
         self.updates().await
+    }
+
+    /// Refuses to go on for ever with a sender that keeps to its rate.
+    fn check_time(&self) -> Result<(), ExchangeEnd> {
+        match self.state.world.clock.elapsed() < self.end {
+            true => Ok(()),
+            false => Err(ExchangeEnd::Say(
+                408,
+                "the exchange takes longer than max_upload_time".into(),
+            )),
+        }
     }
 
     async fn say(&self, text: impl Into<Bytes>) -> Result<(), ExchangeEnd> {

@@ -56,12 +56,20 @@ impl Exchange {
             let why = format!("ERROR: With :UPDATES: {failed} failures to {done} successes");
             return Err(ExchangeEnd::Say(500, why));
         }
+        if self.passed_over > 0 {
+            let why = format!(
+                "{} more objects were offered than fit into one exchange",
+                self.passed_over
+            );
+            return Err(ExchangeEnd::Say(503, why));
+        }
         self.say(format!("{UPDATES_START}\r\n{UPDATES_END}\r\n")).await
     }
 
     /// Takes requests until there are no more.
     async fn take(&mut self, running: &mut RunningRequests, batch: &mut PutBatch) -> Result<(), ExchangeEnd> {
         loop {
+            self.check_time()?;
             let line = self.lines.next().await?;
             let Some(line) = line.filter(|line| line != UPDATES_END) else {
                 return Ok(());
@@ -253,6 +261,7 @@ impl Exchange {
         let mut left = length;
         let mut wanted = true;
         while left > 0 {
+            self.check_time()?;
             let most = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE);
             let piece = self.lines.bytes(most).await?;
             left -= piece.len() as u64;

@@ -6,9 +6,10 @@
 //! of either side.
 //! Always holds: who is not vouched for by the authorities in force gets no further than the handshake, and a server
 //! is believed to be what the ring calls it only when that address is in its certificate; a certificate that has
-//! ended, or whose authority has been dropped since, is refused for resumed sessions, too; new credentials are taken
-//! as a whole or not at all, and end the connections to whom they do not vouch for, no others; keys are never in a
-//! message or in debug output.
+//! ended, or whose authority has been dropped since, is refused for resumed sessions, too; a connection ends with the
+//! certificate of its other end; new credentials are taken as a whole or not at all, and end the connections to whom
+//! they do not vouch for, no others, while connections that go on serve the request that is under way and no further one;
+//! keys are never in a message or in debug output.
 //! Deliberately absent: files (the binary reads them), making certificates (`martlet cluster-ca`).
 //!
 //! | question | file |
@@ -16,7 +17,7 @@
 //! | who a certificate says it is | `roles.rs` |
 //! | which role may ask what | `permissions.rs` |
 //! | who is spoken to without TLS | `plain.rs` |
-//! | which connections end when credentials change | `vouched.rs` |
+//! | which connections end when credentials change, or certificates end | `vouched.rs` |
 
 mod permissions;
 mod plain;
@@ -48,6 +49,7 @@ use tokio_rustls::rustls::time_provider::TimeProvider;
 use tokio_rustls::rustls::version::TLS13;
 use tokio_rustls::rustls::{self, ClientConfig, HandshakeKind, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
+pub(crate) use vouched::CredentialsAge;
 use vouched::{Changes, ShownCertificate, VouchedStream};
 use world::{Clock, Stream};
 
@@ -157,6 +159,11 @@ impl ClusterTls {
         Ok(())
     }
 
+    /// Of a connection that is about to be made.
+    fn age(&self) -> CredentialsAge {
+        CredentialsAge(self.replaced.subscribe())
+    }
+
     fn changes(&self) -> Changes {
         Changes {
             seen: self.replaced.subscribe(),
@@ -215,21 +222,31 @@ fn refused(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
 }
 
 impl ClusterArrival {
-    /// Shakes hands; what the other end may ask.
-    pub(crate) async fn accept(&self, stream: Box<dyn Stream>) -> io::Result<(Box<dyn Stream>, RoleGuard)> {
+    /// Shakes hands; what the other end may ask, and for how long.
+    pub(crate) async fn accept(
+        &self,
+        stream: Box<dyn Stream>,
+    ) -> io::Result<(Box<dyn Stream>, RoleGuard, CredentialsAge)> {
+        let age = self.tls.age();
         let (stream, roles) = self.tls.accept(stream).await?;
         let server = self.server;
-        Ok((stream, RoleGuard { roles, server }))
+        Ok((stream, RoleGuard { roles, server }, age))
     }
 }
 
 impl ClusterClient {
-    /// The stream to talk to `host:port` over. Give it a deadline.
-    pub(crate) async fn secure(&self, stream: Box<dyn Stream>, host: &str, port: u16) -> io::Result<Box<dyn Stream>> {
-        match self.plain.has(host, port) {
-            true => Ok(stream),
-            false => self.tls.connect(stream, host, port).await,
+    /// The stream to talk to `host:port` over, and for how long. Give it a deadline.
+    pub(crate) async fn secure(
+        &self,
+        stream: Box<dyn Stream>,
+        host: &str,
+        port: u16,
+    ) -> io::Result<(Box<dyn Stream>, Option<CredentialsAge>)> {
+        if self.plain.has(host, port) {
+            return Ok((stream, None));
         }
+        let age = self.tls.age();
+        Ok((self.tls.connect(stream, host, port).await?, Some(age)))
     }
 }
 

@@ -349,6 +349,7 @@ struct Served {
     port: u16,
     refusals: ServerRefusals,
     tls: ClusterTls,
+    clock: Arc<SetClock>,
     world: World,
     _shutdown: Shutdown,
 }
@@ -358,7 +359,10 @@ impl Served {
         let clock = SetClock::new();
         let issued = authority.issue(&[ClusterRole::Object], "127.0.0.1");
         let tls = tls(&clock, &issued, &authority.pem()).unwrap();
-        let world = World { clock, ..World::real() };
+        let world = World {
+            clock: clock.clone(),
+            ..World::real()
+        };
         let (shutdown, refusals) = (Shutdown::default(), ServerRefusals::default());
         let cluster = ClusterArrival {
             tls: tls.clone(),
@@ -381,6 +385,7 @@ impl Served {
             port,
             refusals,
             tls,
+            clock,
             world,
             _shutdown: shutdown,
         }

@@ -1,8 +1,8 @@
 //! Connections last no longer than the other end's certificate is vouched for.
 //!
 //! Each stream of the cluster looks again at what its other end has shown whenever the credentials of this process have
-//! been replaced, and fails from then on if they no longer vouch for it: an authority that was dropped, a certificate
-//! that was revoked or has ended. A task that reads from it or writes to it is woken for that.
+//! been replaced, and when the certificate ends; it fails from then on if they no longer vouch for it: an authority that
+//! was dropped, a certificate that was revoked or has ended. A task that reads from it or writes to it is woken for that.
 //! Always holds: what was vouched for by neither set of credentials is never read; a replacement between a handshake
 //! and the first byte is not missed ([`Changes`] are subscribed to before the handshake's credentials are taken).
 
@@ -12,11 +12,17 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio_rustls::rustls::client::danger::ServerCertVerifier;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{self, CertificateError};
 use world::{BoxFuture, Clock, Stream};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// Between two looks at the clock, at most: that of the world may be set.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// What the other end of a connection has shown.
 pub(super) struct ShownCertificate {
@@ -25,6 +31,8 @@ pub(super) struct ShownCertificate {
     above: Vec<CertificateDer<'static>>,
     /// As what it was connected to; none of a client.
     server: Option<ServerName<'static>>,
+    /// The last second of the first of them that ends.
+    until: u64,
 }
 
 impl ShownCertificate {
@@ -40,6 +48,12 @@ impl ShownCertificate {
             certificate: certificate.clone(),
             above: above.to_vec(),
             server,
+            until: above
+                .iter()
+                .chain([certificate])
+                .map(last_second)
+                .min()
+                .unwrap_or(u64::MAX),
         })
     }
 
@@ -64,6 +78,14 @@ impl ShownCertificate {
     }
 }
 
+/// Until when a certificate holds; for ever when that cannot be read, which nothing that was verified is.
+fn last_second(certificate: &CertificateDer<'_>) -> u64 {
+    let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
+        return u64::MAX;
+    };
+    u64::try_from(parsed.validity().not_after.timestamp()).unwrap_or(0)
+}
+
 /// Tells of credentials that are replaced.
 pub(super) struct Changes {
     pub(super) seen: watch::Receiver<()>,
@@ -71,17 +93,48 @@ pub(super) struct Changes {
     pub(super) clock: Arc<dyn Clock>,
 }
 
+/// Tells whether a connection is of credentials that have been replaced since. It is used for no further request then:
+/// when an authority is dropped, step by step, nothing goes on over what it vouched for.
+pub(crate) struct CredentialsAge(pub(super) watch::Receiver<()>);
+
+impl CredentialsAge {
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.has_changed().unwrap_or(false)
+    }
+}
+
 impl Changes {
     /// Completes with the reason once the credentials in force do not vouch for what was shown.
     async fn end_of(mut self, shown: ShownCertificate) -> io::Error {
-        while self.seen.changed().await.is_ok() {
-            if let Err(error) = shown.verify(&self.credentials.load(), &*self.clock) {
-                return error;
+        loop {
+            let now = self.clock.now().seconds();
+            let left = match now > shown.until {
+                // It is not to be had by waiting: the certificate is the same.
+                true => return ended(&shown, now),
+                false => Duration::from_secs((shown.until - now).saturating_add(1)),
+            };
+            tokio::select! {
+                changed = self.seen.changed() => {
+                    if let Err(error) = shown.verify(&self.credentials.load(), &*self.clock) {
+                        return error;
+                    }
+                    if changed.is_err() {
+                        // Nothing can replace them any more.
+                        self.clock.sleep(left.min(LOOK_EVERY)).await;
+                    }
+                }
+                () = self.clock.sleep(left.min(LOOK_EVERY)) => {}
             }
         }
-        // Nothing can replace them any more.
-        std::future::pending().await
     }
+}
+
+fn ended(shown: &ShownCertificate, now: u64) -> io::Error {
+    let context = CertificateError::ExpiredContext {
+        time: UnixTime::since_unix_epoch(Duration::from_secs(now)),
+        not_after: UnixTime::since_unix_epoch(Duration::from_secs(shown.until)),
+    };
+    refused(rustls::Error::InvalidCertificate(context))
 }
 
 /// A stream that fails once its other end is not vouched for any more.

@@ -1,6 +1,7 @@
 //! Which servers are to be sent a listing row, and the headers that name them.
 //!
-//! Always holds: lists of hosts and devices that do not belong together name no server.
+//! Always holds: lists of hosts and devices that do not belong together name no server; a request names no more than
+//! [`MOST_NODES`], since each costs its server a connection. For what is left out there are the updaters.
 
 use super::field::{FieldReader, WireField};
 use super::header_names::{
@@ -11,6 +12,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use vocabulary::Partition;
+
+/// More replicas than rings have.
+const MOST_NODES: usize = 64;
 
 /// A listing server and its device.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -35,7 +39,7 @@ pub enum UpdateTargets {
         partition: Partition,
         /// Its servers, as far as they could be read.
         nodes: Vec<UpdateNode>,
-        /// More were named, of which no address can be made.
+        /// More were named, of which no address can be made, or too many.
         some_unreadable: bool,
     },
     /// So many hosts, but another number of devices.
@@ -80,7 +84,7 @@ impl UpdateTargets {
             })
         };
         let nodes: Vec<_> = match partition {
-            Some(_) => listed().filter_map(node).collect(),
+            Some(_) => listed().take(MOST_NODES).filter_map(node).collect(),
             None => vec![],
         };
         Self::Nodes {

@@ -185,6 +185,21 @@ fn lists_belong_together_or_name_no_server() {
 }
 
 #[test]
+fn a_request_makes_its_server_connect_to_few_others() {
+    let list = |item: &str| vec![item; 1_500].join(",");
+    let parsed = UpdateTargets::parse(&list("10.0.0.1:6201"), &list("sda"), "7");
+    let UpdateTargets::Nodes {
+        nodes,
+        some_unreadable: true,
+        ..
+    } = parsed
+    else {
+        panic!("{parsed:?}");
+    };
+    assert_eq!(nodes.len(), 64);
+}
+
+#[test]
 fn the_same_line_means_other_things_to_other_servers() {
     let decoded = |method: &str, path: &str, kind| {
         let raw = RawRequest {

@@ -44,13 +44,15 @@ impl Lasting {
         Self(tls.connect(connected.unwrap(), "127.0.0.1", server.port).await.unwrap())
     }
 
-    async fn ask(&mut self) {
+    /// Whether it can be asked again.
+    async fn ask(&mut self) -> bool {
         let request = b"GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n";
         self.0.write_all(request).await.unwrap();
         let mut answer = Vec::new();
         while !answer.ends_with(b"\r\n\r\nOK") {
             assert_ne!(self.0.read_buf(&mut answer).await.unwrap(), 0);
         }
+        !String::from_utf8_lossy(&answer).contains("Connection: close")
     }
 
     /// Waits until it has ended, without a request; far less than an idle connection is kept.
@@ -72,18 +74,61 @@ async fn connections_outlast_an_exchange_but_not_their_authority() {
     let of_old = client(&server, &old.issue(&[ClusterRole::Proxy], "10.0.0.1"), &both);
     let of_new = client(&server, &new.issue(&[ClusterRole::Proxy], "10.0.0.1"), &both);
     let mut early = Lasting::begin(&server, &of_old).await;
-    early.ask().await;
+    let mut asked = Lasting::begin(&server, &of_old).await;
+    assert!(early.ask().await && asked.ask().await);
     let issued = new.issue(&[ClusterRole::Object], "127.0.0.1");
     server.tls.replace(files(&issued, &both)).unwrap();
-    early.ask().await;
+    assert!(
+        !asked.ask().await,
+        "what is asked after the exchange goes on over a new connection"
+    );
     let mut lasting = Lasting::begin(&server, &of_new).await;
     server.tls.replace(files(&issued, &new.pem())).unwrap();
     early.ends().await;
-    lasting.ask().await;
+    assert!(!lasting.ask().await);
     let late = server.client(&old, &[ClusterRole::Proxy], "");
     assert!(server.ask(&late, Method::PUT).await.is_err());
     let after = server.client(&new, &[ClusterRole::Proxy], "");
     assert_eq!(server.ask(&after, Method::PUT).await, Ok(StatusCode::CREATED));
+}
+
+/// 2026-01-01, when what [`Authority::issue`] makes ends.
+const END: u64 = 1_767_225_600;
+
+#[tokio::test]
+async fn a_connection_ends_with_the_certificate_of_either_end() {
+    let authority = Authority::new("ca");
+    let long = |role: ClusterRole| {
+        move |params: &mut CertificateParams| {
+            params
+                .subject_alt_names
+                .push(SanType::URI(role.uri().try_into().unwrap()));
+            params.not_after = rcgen::date_time_ymd(2035, 1, 1);
+        }
+    };
+    let short_server = Served::start(&authority, true);
+    let long_server = Served::start(&authority, true);
+    let object = authority.issue_with("127.0.0.1", long(ClusterRole::Object));
+    long_server.tls.replace(files(&object, &authority.pem())).unwrap();
+    let proxy = authority.issue_with("10.0.0.1", long(ClusterRole::Proxy));
+    let mut ended = vec![];
+    for (server, issued) in [
+        (&short_server, &proxy),
+        (&long_server, &authority.issue(&[ClusterRole::Proxy], "10.0.0.1")),
+    ] {
+        let mut connection = Lasting::begin(server, &client(server, issued, &authority.pem())).await;
+        server.clock.set(END);
+        connection.ask().await;
+        ended.push(connection);
+    }
+    let mut lasting = Lasting::begin(&long_server, &client(&long_server, &proxy, &authority.pem())).await;
+    for server in [&short_server, &long_server] {
+        server.clock.set(END + 1);
+    }
+    for connection in ended {
+        connection.ends().await;
+    }
+    lasting.ask().await;
 }
 
 #[tokio::test]
