@@ -8,8 +8,10 @@
 
 use crate::call::{S3Call, bucket_of_host};
 use crate::error::{
-    ACCESS_DENIED, INTERNAL_ERROR, NOT_IMPLEMENTED, S3Error, SERVICE_UNAVAILABLE, SIGNATURE_DOES_NOT_MATCH, SLOW_DOWN,
+    ACCESS_DENIED, INTERNAL_ERROR, INVALID_BUCKET_NAME, NOT_IMPLEMENTED, S3Error, SERVICE_UNAVAILABLE,
+    SIGNATURE_DOES_NOT_MATCH, SLOW_DOWN,
 };
+use crate::operations::is_bucket_name;
 use crate::payload::SignedBody;
 use crate::signature;
 use http::header::HeaderValue;
@@ -43,6 +45,11 @@ impl S3Front {
     /// Reads the call and its signature, and aims the request at what it is about.
     fn prepare(&self, request: &mut ClientRequest) -> Result<Option<Arc<SignedRequest>>, S3Error> {
         let call = S3Call::read(request, &self.settings.storage_domain)?;
+        if let Some(name) = &call.bucket
+            && !is_bucket_name(name, self.settings.dns_compliant_bucket_names)
+        {
+            return Err(INVALID_BUCKET_NAME.about("BucketName", name));
+        }
         if let Some(name) = call.unknown_of_write(&request.method) {
             return Err(NOT_IMPLEMENTED
                 .saying("A parameter of the request asks for what is not implemented.")

@@ -101,6 +101,11 @@ pub fn check_body(request: &mut Request, signed: Option<&SignedBody>) -> Result<
     let payload = signed.map_or(&PayloadHash::Unsigned, |signed| &signed.payload);
     let is_streaming = matches!(payload, PayloadHash::Streaming { .. });
     if let PayloadHash::Sha256(digest) = payload {
+        // Chunks are not taken here, but a client that sends them forgot their length first of all.
+        let is_chunked = matches!(PayloadHash::parse(digest), PayloadHash::Streaming { .. });
+        if is_chunked && number(request, "x-amz-decoded-content-length").is_none() {
+            return Err(MISSING_CONTENT_LENGTH.into());
+        }
         wanted.add(Checksum::payload(digest));
     }
     let has_trailer = wanted.read(&request.headers, is_streaming)?;
@@ -164,7 +169,7 @@ fn take_chunks_off(
         .collect();
     request.headers.remove(CONTENT_ENCODING);
     if !encodings.is_empty()
-        && let Ok(value) = HeaderValue::from_str(&encodings.join(","))
+        && let Ok(value) = HeaderValue::from_str(&encodings.join(", "))
     {
         request.headers.insert(CONTENT_ENCODING, value);
     }

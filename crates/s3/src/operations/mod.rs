@@ -162,7 +162,7 @@ impl Operation<'_> {
             ((true, true), &Method::PUT, None) => object::put(self).await,
             ((true, true), &Method::DELETE, None) => object::delete(self).await,
             (_, _, Some(subresource)) => Err(NOT_IMPLEMENTED
-                .saying("The requested sub-resource is not implemented.")
+                .saying("The requested resource is not implemented")
                 .with("ResourceType", subresource)),
             _ => {
                 let resource = match level {
@@ -295,7 +295,7 @@ fn document(xml: XmlWriter) -> Response {
 }
 
 /// The name of a bucket as it may be: lengths and characters of DNS, or S3's older rule.
-fn is_bucket_name(name: &str, is_dns_compliant: bool) -> bool {
+pub(crate) fn is_bucket_name(name: &str, is_dns_compliant: bool) -> bool {
     let (least, most) = (3, if is_dns_compliant { 63 } else { 255 });
     if name.len() < least || name.len() > most {
         return false;

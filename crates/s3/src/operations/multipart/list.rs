@@ -166,7 +166,11 @@ pub(in super::super) async fn uploads(operation: Operation<'_>) -> Done {
     xml.text("Bucket", operation.bucket());
     xml.text("KeyMarker", &shown(&key_marker));
     xml.text("UploadIdMarker", &id_marker);
-    let last = page.uploads.last().filter(|_| page.is_truncated);
+    // Of a page with one upload OpenStack says no next marker, of a longer one that is the last it does.
+    let last = page
+        .uploads
+        .last()
+        .filter(|_| page.is_truncated || page.uploads.len() > 1);
     xml.text("NextKeyMarker", &shown(last.map_or("", |upload| &upload.key)));
     xml.text("NextUploadIdMarker", last.map_or("", |upload| &upload.id));
     if !delimiter.is_empty() {
