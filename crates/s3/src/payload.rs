@@ -254,6 +254,10 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
     let verdict = check_body(request, signed)?;
     let body = std::mem::replace(&mut request.body, Body::empty());
     let content_md5 = request.header("content-md5").map(str::to_owned);
+    if body.length().is_some_and(|length| length > limit) {
+        pass_over(body).await;
+        return Err(crate::error::MALFORMED_XML.into());
+    }
     let bytes = match body.collect(limit).await {
         Ok(bytes) => bytes,
         Err(BodyError::TooLarge(_)) => return Err(crate::error::MALFORMED_XML.into()),
@@ -271,6 +275,19 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
     }
     Ok(bytes)
 }
+
+/// Takes in what nobody will read, up to a bound: some clients look at the answer only when all is sent.
+async fn pass_over(mut body: Body) {
+    let mut passed = 0;
+    while passed < MOST_PASSED_OVER
+        && let Some(Ok(chunk)) = body.next().await
+    {
+        passed += chunk.len() as u64;
+    }
+}
+
+/// Bytes.
+const MOST_PASSED_OVER: u64 = 256 << 20;
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use crate::error::{
 };
 use crate::payload::check_body;
 use http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, RANGE,
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LAST_MODIFIED, RANGE,
 };
 use http::{HeaderMap, Method, StatusCode};
 use peer::Body;
@@ -187,6 +187,9 @@ pub(super) async fn upload(operation: &mut Operation<'_>, entity: EntityPath, mu
     let mut answer = empty(200);
     if let Some(etag) = headers::etag(response.headers()) {
         answer.headers_mut().insert(ETAG, etag);
+    }
+    if let Some(written) = response.headers().get(LAST_MODIFIED) {
+        answer.headers_mut().insert(LAST_MODIFIED, written.clone());
     }
     versions::show(answer.headers_mut(), response.headers());
     if let Some((algorithm, _, value)) = checksum

@@ -114,9 +114,10 @@ pub(super) fn of_query(request: &Request, settings: &S3ApiSettings, now: u64) ->
     if expires.starts_with('-') {
         return Err(refuse("X-Amz-Expires must be non-negative"));
     }
-    let expires: u64 = expires
+    let expires: i64 = expires
         .parse()
         .map_err(|_| refuse("X-Amz-Expires should be a number"))?;
+    let expires = expires.unsigned_abs();
     if expires > LONGEST_EXPIRY {
         return Err(refuse(
             "X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than \
