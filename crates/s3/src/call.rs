@@ -55,11 +55,18 @@ const SUBRESOURCES: [&str; 33] = [
     "website",
 ];
 
-/// Parameters of signatures, of answers' headers and of SDKs, which change nothing of what is done.
-const NEUTRAL: [&str; 8] = [
+/// Parameters of signatures, of headers that SDKs sign in presigned URLs, and of SDKs, which change nothing of what is
+/// done.
+const NEUTRAL: [&str; 14] = [
     "AWSAccessKeyId",
     "Expires",
     "Signature",
+    "Cache-Control",
+    "Content-Disposition",
+    "Content-Encoding",
+    "Content-Language",
+    "Content-MD5",
+    "Content-Type",
     "x-id",
     "max-keys",
     "prefix",
@@ -193,6 +200,7 @@ mod tests {
         for (query, unknown) in [
             ("unknown", Some("unknown")),
             ("versionId=1&x-id=X", None),
+            ("Content-Type=text%2Fplain&Expires=1", None),
             ("X-Amz-Date=1", None),
         ] {
             assert_eq!(

@@ -7,6 +7,7 @@
 //! a server; an answer has the transaction's id as `x-amz-request-id`.
 
 use crate::call::{S3Call, bucket_of_host};
+use crate::cross_origin;
 use crate::error::{
     ACCESS_DENIED, INTERNAL_ERROR, INVALID_BUCKET_NAME, NOT_IMPLEMENTED, S3Error, SERVICE_UNAVAILABLE,
     SIGNATURE_DOES_NOT_MATCH, SLOW_DOWN,
@@ -14,8 +15,10 @@ use crate::error::{
 use crate::operations::is_bucket_name;
 use crate::payload::SignedBody;
 use crate::signature;
-use http::header::HeaderValue;
+use http::Method;
+use http::header::{CONTENT_LENGTH, HeaderValue};
 use identity::{SignatureRefusal, SignedRequest};
+use peer::Body;
 use request_pipeline::{ClientRequest, Feature, Next, Request, Response, set_header};
 use serde_json::{Value, json};
 use settings::S3ApiSettings;
@@ -105,15 +108,26 @@ impl Feature for S3Front {
     }
 
     fn wants(&self, request: &ClientRequest) -> bool {
-        signature::is_signed(request) || bucket_of_host(request, &self.settings.storage_domain).is_some()
+        signature::is_signed(request)
+            || bucket_of_host(request, &self.settings.storage_domain).is_some()
+            || cross_origin::is_preflight(request)
     }
 
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
-        let trans_id = request.trans_id.clone();
+        if cross_origin::is_preflight(&request) {
+            return cross_origin::preflight(&request, &self.settings.cors_preflight_allow_origin);
+        }
+        let (trans_id, is_head) = (request.trans_id.clone(), request.method == Method::HEAD);
         let mut response = match self.prepare(&mut request) {
             Ok(signed) => self.in_s3s_form(next.run(request).await, signed.as_deref(), &trans_id),
             Err(error) => error.answer(&trans_id),
         };
+        if is_head && response.status().as_u16() >= 400 {
+            *response.body_mut() = Body::empty();
+            response
+                .headers_mut()
+                .insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         for name in ["x-amz-id-2", "x-amz-request-id"] {
             set_header(response.headers_mut(), name, &trans_id);
         }

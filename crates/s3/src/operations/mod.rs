@@ -28,6 +28,7 @@ mod service;
 mod versions;
 
 use crate::call::S3Call;
+use crate::cross_origin;
 use crate::error::{
     ACCESS_DENIED, BAD_DIGEST, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_RANGE, KEY_TOO_LONG,
     METHOD_NOT_ALLOWED, MISSING_CONTENT_LENGTH, NO_SUCH_BUCKET, NO_SUCH_KEY, NOT_IMPLEMENTED, NOT_MODIFIED,
@@ -39,6 +40,7 @@ use crate::xml::XmlWriter;
 use http::Method;
 use http::header::HeaderValue;
 use identity::{SignedRequest, VerifiedKey};
+use request_pipeline::cors::{self, CorsSettings};
 use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use settings::S3ApiSettings;
 use std::sync::Arc;
@@ -52,6 +54,7 @@ const SOURCE: &str = "S3";
 pub struct S3Operations {
     settings: Arc<S3ApiSettings>,
     limits: Limits,
+    cors: CorsSettings,
     world: World,
 }
 
@@ -67,10 +70,11 @@ type Done = Result<Response, S3Error>;
 
 impl S3Operations {
     /// As configured.
-    pub fn new(settings: Arc<S3ApiSettings>, limits: Limits, world: World) -> Self {
+    pub fn new(settings: Arc<S3ApiSettings>, limits: Limits, cors: CorsSettings, world: World) -> Self {
         Self {
             settings,
             limits,
+            cors,
             world,
         }
     }
@@ -98,6 +102,13 @@ impl Feature for S3Operations {
             response.extensions_mut().insert(InS3sForm);
             return response;
         }
+        let page = match (cors::origin(&request.headers), &request.entity, &call.bucket) {
+            (Some(origin), Some(entity), Some(bucket)) => {
+                let container = next.info().container(&entity.account, bucket).await;
+                Some((origin.clone(), container))
+            }
+            _ => None,
+        };
         let operation = Operation {
             service: self,
             request,
@@ -108,6 +119,9 @@ impl Feature for S3Operations {
             Ok(response) => response,
             Err(error) => error.answer(&trans_id),
         };
+        if let Some((origin, container)) = page {
+            cross_origin::show(&mut response, &origin, &container, &self.cors);
+        }
         response.extensions_mut().insert(InS3sForm);
         response
     }
