@@ -159,6 +159,28 @@ fn parameters(query: &str) -> Result<Vec<(String, String)>, S3Error> {
     Ok(found)
 }
 
+/// The name of a bucket as it may be: lengths and characters of DNS, or S3's older rule.
+pub fn is_bucket_name(name: &str, is_dns_compliant: bool) -> bool {
+    let (least, most) = (3, if is_dns_compliant { 63 } else { 255 });
+    if name.len() < least || name.len() > most {
+        return false;
+    }
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    if !is_dns_compliant {
+        return name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
+    }
+    let bytes = name.as_bytes();
+    let ends_plain = bytes.first().copied().is_some_and(is_plain) && bytes.last().copied().is_some_and(is_plain);
+    let is_address = name.split('.').count() == 4 && name.split('.').all(|part| part.parse::<u8>().is_ok());
+    let has_odd_dots = ["..", ".-", "-."].iter().any(|odd| name.contains(odd));
+    ends_plain
+        && !is_address
+        && !has_odd_dots
+        && bytes.iter().all(|byte| is_plain(*byte) || matches!(byte, b'.' | b'-'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,6 +212,27 @@ mod tests {
                 (call.bucket.as_deref(), call.key.as_deref()),
                 (bucket, key),
                 "{host} {target}"
+            );
+        }
+    }
+
+    #[test]
+    fn names_of_buckets() {
+        for (name, dns, older) in [
+            ("abc", true, true),
+            ("ab", false, false),
+            ("a.b-c", true, true),
+            ("a..b", false, true),
+            ("a.-b", false, true),
+            ("Abc", false, true),
+            ("192.168.1.1", false, true),
+            ("b+segments", false, false),
+            ("-ab", false, true),
+        ] {
+            assert_eq!(
+                (is_bucket_name(name, true), is_bucket_name(name, false)),
+                (dns, older),
+                "{name}"
             );
         }
     }

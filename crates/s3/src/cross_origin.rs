@@ -1,6 +1,6 @@
 //! Pages of other origins that speak S3: their browsers' preflights, and what they may see of an answer.
 //!
-//! A preflight has no signature, so that nobody knows whose bucket it is about: the operator names the origins that may
+//! A preflight has no signature, so that the bucket it is about is not known: the operator names the origins that may
 //! send requests (`cors_preflight_allow_origin`). What a page may read of an answer the bucket's container says
 //! (`X-Container-Meta-Access-Control-Allow-Origin`), as for requests of Swift.
 //! Always holds: a request of Swift's own API is never taken for one of S3; an answer is shown to no page that the
@@ -108,7 +108,7 @@ mod tests {
     const SIGNS: (&str, &str) = ("access-control-request-headers", "Authorization,, x-amz-date");
 
     #[test]
-    fn preflights_of_s3_are_told_from_those_of_swift() {
+    fn preflights_of_s3_are_not_those_of_swift() {
         for (target, headers, is_s3) in [
             ("/b/k", &[ORIGIN, SIGNS][..], true),
             ("/b/k", &[SIGNS], false),

@@ -6,13 +6,12 @@
 //! Always holds: a request that is not S3's passes as it came; nothing of a request of S3 that is refused here reaches
 //! a server; an answer has the transaction's id as `x-amz-request-id`.
 
-use crate::call::{S3Call, bucket_of_host};
+use crate::call::{S3Call, bucket_of_host, is_bucket_name};
 use crate::cross_origin;
 use crate::error::{
     ACCESS_DENIED, INTERNAL_ERROR, INVALID_BUCKET_NAME, NOT_IMPLEMENTED, S3Error, SERVICE_UNAVAILABLE,
     SIGNATURE_DOES_NOT_MATCH, SLOW_DOWN,
 };
-use crate::operations::is_bucket_name;
 use crate::payload::SignedBody;
 use crate::signature;
 use http::Method;

@@ -276,7 +276,7 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
     Ok(bytes)
 }
 
-/// Takes in what nobody will read, up to a bound: some clients look at the answer only when all is sent.
+/// Takes in what is not read, up to a bound: some clients look at the answer only when all is sent.
 async fn pass_over(mut body: Body) {
     let mut passed = 0;
     while passed < MOST_PASSED_OVER
