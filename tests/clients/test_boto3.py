@@ -24,8 +24,8 @@ def client_of(store, user="test:tester", key="testing", version="s3v4"):
 
 @pytest.fixture(scope="module")
 def store(request, shared):
-    """Servers of their own: `martlet up` has no s3api in its pipeline yet."""
-    kind = "openstack" if request.config.getoption("--sut") == "openstack" else "separate"
+    """The pipeline that `martlet up` writes, or OpenStack's servers."""
+    kind = "openstack" if request.config.getoption("--sut") == "openstack" else "up"
     return shared.get(kind, kind)
 
 
@@ -113,6 +113,11 @@ def test_uploads_in_parts(store, s3, bucket):
         "EntityTooSmall", "InvalidPart")
     done = s3.complete_multipart_upload(**which, MultipartUpload={"Parts": parts})
     assert s3.complete_multipart_upload(**which, MultipartUpload={"Parts": parts})["ETag"] == done["ETag"]
+    assert code_of(s3.complete_multipart_upload, **which, MultipartUpload={"Parts": parts[:1]}) == "NoSuchUpload"
+    copy = s3.copy_object(Bucket=bucket, Key="copy", CopySource={"Bucket": bucket, "Key": "parts"}, CopySourceIfMatch=done["ETag"])
+    for key, etag in (("parts", done["ETag"]), ("copy", copy["CopyObjectResult"]["ETag"])):
+        assert s3.get_object(Bucket=bucket, Key=key, IfMatch=etag)["ETag"] == etag
+        assert code_of(s3.get_object, Bucket=bucket, Key=key, IfNoneMatch=etag) == "304"
     assert s3.get_object(Bucket=bucket, Key="parts")["Body"].read()[-5:] == body[5:10]
     s3.abort_multipart_upload(Bucket=bucket, Key="gone", UploadId=s3.create_multipart_upload(Bucket=bucket, Key="gone")["UploadId"])
     assert "Uploads" not in s3.list_multipart_uploads(Bucket=bucket)

@@ -21,9 +21,10 @@ class Case:
 def read(path, file):
     """The cases of one JUnit file, which is that of the suite's file `file`."""
     cases = {}
+    module_of_file = file.removesuffix(".py").rpartition("/")[2]
     for element in ElementTree.parse(path).iter("testcase"):
         module, _, class_name = element.get("classname").rpartition(".")
-        name = "::".join([*([class_name] if module.endswith(file.removesuffix(".py")) else []), element.get("name")])
+        name = "::".join([*([class_name] if module.endswith(module_of_file) else []), element.get("name")])
         outcome, reason = "passed", ""
         for child in element:
             if child.tag in ("failure", "error", "skipped"):

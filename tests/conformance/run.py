@@ -28,13 +28,14 @@ from harness import keystone  # noqa: E402
 HERE = Path(__file__).resolve().parent
 LONGEST_FIRST = ("test_object_versioning.py", "test_slo.py", "test_symlink.py", "test_versioned_writes.py",
                  "tests.py::TestFile", "tests.py::TestFileUTF8", "test_object.py", "test_access_control.py",
+                 "s3api/test_input_errors.py", "s3api/test_mpu.py", "functional/s3api/test_multi_upload.py",
                  "tests.py::TestAccount", "tests.py::TestAccountUTF8", "tests.py::TestContainer",
                  "tests.py::TestContainerUTF8")
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tests", nargs="*", help="files of the suite (test_slo.py, test_slo.py::TestSlo); default: all")
+    parser.add_argument("tests", nargs="*", help="files of the suite (test_slo.py, test_slo.py::TestSlo, s3api/test_mpu.py); default: all")
     parser.add_argument("-k", dest="keyword", help="pytest's -k")
     parser.add_argument("-x", dest="first", action="store_true", help="stop a file at its first failure")
     parser.add_argument("--variant", action="append", choices=[*VARIANTS, "all"],
@@ -49,12 +50,12 @@ def arguments():
 def pytest_command(options, test, junit):
     more = (["-k", options.keyword] if options.keyword else []) + (["-x"] if options.first else [])
     return [sys.executable, "-m", "pytest", "-c", HERE / "pytest.ini", "--rootdir", sdist.unpacked(),
-            f"--junitxml={junit}", *more, f"test/functional/{test}"]
+            f"--junitxml={junit}", *more, sdist.place(test)]
 
 
 def run_test(options, test, conf, out):
     """One file of the suite (or a part of one) against the cluster of `conf`; its cases."""
-    file, label = test.partition("::")[0], test.replace("::", "-")
+    file, label = test.partition("::")[0], test.replace("::", "-").replace("/", "-")
     junit, output = out / f"{label}.xml", out / f"{label}.txt"
     environment = {**os.environ, "SWIFT_TEST_CONFIG_FILE": str(conf), "PYTHONPATH": str(sdist.unpacked()),
                    "SWIFT_TEST_IN_PROCESS": "0"}
@@ -94,7 +95,7 @@ class Worker(threading.Thread):
 
 def run_variant(options, out):
     """All chosen tests against the variant's clusters; the cases."""
-    tests = options.tests or sdist.functional_tests()
+    tests = options.tests or [*sdist.functional_tests(), *VARIANTS[options.variant].s3_tests()]
     rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
     waiting = queue.Queue()
     for test in sorted(tests, key=lambda test: rank.get(test, len(rank))):

@@ -40,6 +40,17 @@ def fetch(home):
         tar.extractall(home, wanted, filter="data")
 
 
+def place(test):
+    """Where a test lies below the sdist: `test_slo.py` is one of the functional suite, `s3api/test_mpu.py` of a folder beside it."""
+    return f"test/{test}" if "/" in test else f"test/functional/{test}"
+
+
+def s3_tests():
+    """The files that speak S3: of the functional suite, and of a suite of their own that takes no library of Swift's."""
+    folders = ("functional/s3api", "s3api")
+    return [f"{folder}/{path.name}" for folder in folders for path in sorted((unpacked() / "test" / folder).glob("test_*.py"))]
+
+
 def functional_tests():
     """The functional suite without its s3api folder, in pieces that can run beside each other: files, and the
     classes of the one file that takes as long as all the others."""

@@ -2,6 +2,7 @@
 
 import warnings
 
+from harness.layout import ini
 from swiftclient.client import Connection
 
 STORAGE_DOMAIN = "example.com"
@@ -20,10 +21,41 @@ def write(path, more):
     an account that was never written to a little differently."""
     options = {**USERS, "service_prefix": "SERVICE", "storage_domain": STORAGE_DOMAIN,
                "collate": "C", **more}
-    path.write_text("\n".join(["[func_test]", *(f"{name} = {value}" for name, value in options.items()), ""]))
+    sections = {"func_test": options}
+    if not options.get("auth_version"):
+        sections = {"func_test": {**options, **s3_keys(options)}, "s3api_test": s3_conf(options)}
+    path.write_text(ini(sections))
     for number in ("", "2"):
         make_account(options, number)
     return path
+
+
+def key_of(options, number):
+    """Access key and secret of a user of TempAuth: the second is of the first's account, as the tests of S3 want it."""
+    user = {"1": "tester", "2": "tester2", "3": "tester3"}[number]
+    return f"{options['account']}:{user}", {"1": "testing", "2": "testing2", "3": "testing3"}[number]
+
+
+def s3_keys(options):
+    """What the functional suite wants for S3."""
+    named = {}
+    for suffix, number in (("", "1"), ("2", "2"), ("3", "3")):
+        named[f"s3_access_key{suffix}"], named[f"s3_secret_key{suffix}"] = key_of(options, number)
+    return {"s3_storage_url": endpoint(options), **named}
+
+
+def s3_conf(options):
+    """The section of the suite that speaks nothing but S3. Swift's own ACLs rule, so that the tests of S3's do not apply."""
+    named = {"endpoint": endpoint(options), "s3_acl_tests_enabled": "no"}
+    if "ca_cert" in options:
+        named["ca_cert"] = options["ca_cert"]
+    for number in "123":
+        named[f"access_key{number}"], named[f"secret_key{number}"] = key_of(options, number)
+    return named
+
+
+def endpoint(options):
+    return options["auth_uri"].partition("/auth/")[0]
 
 
 def make_account(options, number):

@@ -6,7 +6,7 @@ would write them; OpenStack Swift runs on the very same files, which shows what 
 
 from dataclasses import dataclass, field
 
-from conformance import pipeline
+from conformance import pipeline, sdist
 from harness.cluster import Cluster
 from harness.keystone import Keystone
 from harness.layout import Layout
@@ -27,18 +27,25 @@ class Variant:
     encryption: bool = False
     keystone: bool = False
     tls: bool = False
+    s3: bool = False  # the tests of S3 are asked too
     proxy: dict = field(default_factory=dict)  # options of [app:proxy-server]
+
+    def s3_tests(self):
+        """The tests of S3 that its cluster is asked."""
+        if self.tls:
+            return ["s3api/test_request_target_style.py"]  # the one that no other cluster can be asked
+        return sdist.s3_tests() if self.s3 else []
 
 
 VARIANTS = {variant.name: variant for variant in (
-    Variant("default", "`martlet up` as it starts by itself, with the pipeline it writes", own_files=True),
+    Variant("default", "`martlet up` as it starts by itself, with the pipeline it writes", own_files=True, s3=True),
     Variant("policies", "two storage policies; `allow_open_expired` on", policies=("gold", "silver"),
             proxy={"allow_open_expired": "true"}),
-    Variant("encryption", "keymaster and encryption in the pipeline", encryption=True),
+    Variant("encryption", "keymaster and encryption in the pipeline", encryption=True, s3=True),
     Variant("keystone", "authtoken and keystoneauth in the pipeline, a real Keystone beside it", keystone=True),
     Variant("tls", "every request through TLS", tls=True),
     Variant("separate", "the gateway a process of its own, as are the account, container and object servers; "
-            "memcached beside them", separate=True),
+            "memcached beside them", separate=True, s3=True),
 )}
 
 
@@ -93,7 +100,8 @@ class Stand:
         """What its test.conf says on top of the usual."""
         if self.keystone:
             return self.keystone.func_test()
-        return {"auth_uri": self.system.auth_url, "insecure": "yes" if self.variant.tls else "no"}
+        certificate = {"ca_cert": self.root / "cert.pem"} if self.variant.tls else {}
+        return {"auth_uri": self.system.auth_url, "insecure": "yes" if self.variant.tls else "no", **certificate}
 
 
 def self_signed(folder):

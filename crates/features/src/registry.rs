@@ -174,7 +174,13 @@ pub const FEATURES: &[(&str, Make)] = &[
     }),
     (S3_OPERATIONS, |context, options| {
         let (settings, limits) = (Arc::new(Options::read(options)?), context.swift.limits.clone());
-        Ok(Arc::new(S3Operations::new(settings, limits, context.world.clone())))
+        let cors = (&context.conf.proxy).into();
+        Ok(Arc::new(S3Operations::new(
+            settings,
+            limits,
+            cors,
+            context.world.clone(),
+        )))
     }),
     ("slo", |context, options| {
         let (settings, world) = (Options::read(options)?, context.world.clone());

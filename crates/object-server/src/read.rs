@@ -180,7 +180,9 @@ impl ReadRequest {
 
     fn plan(&self, found: &FoundObject) -> ReadPlan {
         let text = |name: &str| found.metadata.text(name);
-        let elsewhere = self.etag_is_at.iter().find_map(|name| text(name));
+        // A copy has an empty one in the place of its source's.
+        let kept = |name: &String| text(name).filter(|etag| !etag.is_empty());
+        let elsewhere = self.etag_is_at.iter().find_map(kept);
         let etag = elsewhere.or_else(|| text("ETag")).unwrap_or_default();
         match self.conditions.check_read(&[etag], found.timestamps.newest()) {
             Outcome::NotModified => return ReadPlan::NotModified,

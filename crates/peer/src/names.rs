@@ -165,7 +165,10 @@ fn write_line(line: &[u8], out: &mut impl Extend<u8>) {
     let (name, value) = line.split_at(memchr(b':', line).unwrap_or(line.len()));
     let is_of_s3 = name.get(..S3_METADATA.len());
     if is_of_s3.is_some_and(|start| start.eq_ignore_ascii_case(S3_METADATA.as_bytes())) {
-        out.extend(name.to_ascii_lowercase());
+        let small = std::str::from_utf8(name)
+            .map(str::to_ascii_lowercase)
+            .unwrap_or_default();
+        out.extend(decode(&small).iter().copied());
         out.extend(value.iter().copied());
         return;
     }
@@ -206,6 +209,13 @@ mod tests {
         );
         assert_eq!(taken, Written::Replaced(head.len() - line - "x-%c3%bc: body".len()));
         assert!(!decoder.is_awake());
+    }
+
+    #[test]
+    fn names_of_s3_are_small_and_decoded() {
+        let mut out = Vec::new();
+        write_line(b"X-Amz-Meta-A%28%25: %28\r\n", &mut out);
+        assert_eq!(String::from_utf8_lossy(&out), "x-amz-meta-a(%: %28\r\n");
     }
 
     #[test]

@@ -55,11 +55,18 @@ const SUBRESOURCES: [&str; 33] = [
     "website",
 ];
 
-/// Parameters of signatures, of answers' headers and of SDKs, which change nothing of what is done.
-const NEUTRAL: [&str; 8] = [
+/// Parameters of signatures, of headers that SDKs sign in presigned URLs, and of SDKs, which change nothing of what is
+/// done.
+const NEUTRAL: [&str; 14] = [
     "AWSAccessKeyId",
     "Expires",
     "Signature",
+    "Cache-Control",
+    "Content-Disposition",
+    "Content-Encoding",
+    "Content-Language",
+    "Content-MD5",
+    "Content-Type",
     "x-id",
     "max-keys",
     "prefix",
@@ -152,6 +159,28 @@ fn parameters(query: &str) -> Result<Vec<(String, String)>, S3Error> {
     Ok(found)
 }
 
+/// The name of a bucket as it may be: lengths and characters of DNS, or S3's older rule.
+pub fn is_bucket_name(name: &str, is_dns_compliant: bool) -> bool {
+    let (least, most) = (3, if is_dns_compliant { 63 } else { 255 });
+    if name.len() < least || name.len() > most {
+        return false;
+    }
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    if !is_dns_compliant {
+        return name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
+    }
+    let bytes = name.as_bytes();
+    let ends_plain = bytes.first().copied().is_some_and(is_plain) && bytes.last().copied().is_some_and(is_plain);
+    let is_address = name.split('.').count() == 4 && name.split('.').all(|part| part.parse::<u8>().is_ok());
+    let has_odd_dots = ["..", ".-", "-."].iter().any(|odd| name.contains(odd));
+    ends_plain
+        && !is_address
+        && !has_odd_dots
+        && bytes.iter().all(|byte| is_plain(*byte) || matches!(byte, b'.' | b'-'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,11 +217,33 @@ mod tests {
     }
 
     #[test]
+    fn names_of_buckets() {
+        for (name, dns, older) in [
+            ("abc", true, true),
+            ("ab", false, false),
+            ("a.b-c", true, true),
+            ("a..b", false, true),
+            ("a.-b", false, true),
+            ("Abc", false, true),
+            ("192.168.1.1", false, true),
+            ("b+segments", false, false),
+            ("-ab", false, true),
+        ] {
+            assert_eq!(
+                (is_bucket_name(name, true), is_bucket_name(name, false)),
+                (dns, older),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
     fn unknown_parameters_stop_writes_only() {
         let call = |method: Method, query: &str| read(method, "h", &format!("/b?{query}"));
         for (query, unknown) in [
             ("unknown", Some("unknown")),
             ("versionId=1&x-id=X", None),
+            ("Content-Type=text%2Fplain&Expires=1", None),
             ("X-Amz-Date=1", None),
         ] {
             assert_eq!(

@@ -73,6 +73,7 @@ codes! {
     SERVICE_UNAVAILABLE = "ServiceUnavailable", 503, "Please reduce your request rate.";
     SIGNATURE_DOES_NOT_MATCH = "SignatureDoesNotMatch", 403, "The request signature we calculated does not match the signature you provided. Check your key and signing method.";
     SLOW_DOWN = "SlowDown", 503, "Please reduce your request rate.";
+    USER_KEY_MUST_BE_SPECIFIED = "UserKeyMustBeSpecified", 400, "The bucket POST must contain the specified field name. If it is specified, please check the order of the fields.";
 }
 
 /// A refusal: a code, perhaps with words and fields of its own.

@@ -6,14 +6,18 @@
 //! Always holds: a request that is not S3's passes as it came; nothing of a request of S3 that is refused here reaches
 //! a server; an answer has the transaction's id as `x-amz-request-id`.
 
-use crate::call::{S3Call, bucket_of_host};
+use crate::call::{S3Call, bucket_of_host, is_bucket_name};
+use crate::cross_origin;
 use crate::error::{
-    ACCESS_DENIED, INTERNAL_ERROR, NOT_IMPLEMENTED, S3Error, SERVICE_UNAVAILABLE, SIGNATURE_DOES_NOT_MATCH, SLOW_DOWN,
+    ACCESS_DENIED, INTERNAL_ERROR, INVALID_BUCKET_NAME, NOT_IMPLEMENTED, S3Error, SERVICE_UNAVAILABLE,
+    SIGNATURE_DOES_NOT_MATCH, SLOW_DOWN,
 };
 use crate::payload::SignedBody;
 use crate::signature;
-use http::header::HeaderValue;
+use http::Method;
+use http::header::{CONTENT_LENGTH, HeaderValue};
 use identity::{SignatureRefusal, SignedRequest};
+use peer::Body;
 use request_pipeline::{ClientRequest, Feature, Next, Request, Response, set_header};
 use serde_json::{Value, json};
 use settings::S3ApiSettings;
@@ -43,6 +47,11 @@ impl S3Front {
     /// Reads the call and its signature, and aims the request at what it is about.
     fn prepare(&self, request: &mut ClientRequest) -> Result<Option<Arc<SignedRequest>>, S3Error> {
         let call = S3Call::read(request, &self.settings.storage_domain)?;
+        if let Some(name) = &call.bucket
+            && !is_bucket_name(name, self.settings.dns_compliant_bucket_names)
+        {
+            return Err(INVALID_BUCKET_NAME.about("BucketName", name));
+        }
         if let Some(name) = call.unknown_of_write(&request.method) {
             return Err(NOT_IMPLEMENTED
                 .saying("A parameter of the request asks for what is not implemented.")
@@ -98,15 +107,26 @@ impl Feature for S3Front {
     }
 
     fn wants(&self, request: &ClientRequest) -> bool {
-        signature::is_signed(request) || bucket_of_host(request, &self.settings.storage_domain).is_some()
+        signature::is_signed(request)
+            || bucket_of_host(request, &self.settings.storage_domain).is_some()
+            || cross_origin::is_preflight(request)
     }
 
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
-        let trans_id = request.trans_id.clone();
+        if cross_origin::is_preflight(&request) {
+            return cross_origin::preflight(&request, &self.settings.cors_preflight_allow_origin);
+        }
+        let (trans_id, is_head) = (request.trans_id.clone(), request.method == Method::HEAD);
         let mut response = match self.prepare(&mut request) {
             Ok(signed) => self.in_s3s_form(next.run(request).await, signed.as_deref(), &trans_id),
             Err(error) => error.answer(&trans_id),
         };
+        if is_head && response.status().as_u16() >= 400 {
+            *response.body_mut() = Body::empty();
+            response
+                .headers_mut()
+                .insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         for name in ["x-amz-id-2", "x-amz-request-id"] {
             set_header(response.headers_mut(), name, &trans_id);
         }

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | is a request S3's, and what does it ask for | `front.rs`, `call.rs` |
 //! | who has signed it | `signature/` |
+//! | what may pages of other origins ask and see | `cross_origin.rs` |
 //! | is a body what was signed, and its checksums right | `payload.rs`, `checksum.rs`, `chunked.rs` |
 //! | what becomes of it | `operations/` |
 //! | codes, statuses and documents of refusals | `error.rs` |
@@ -21,6 +22,7 @@
 mod call;
 mod checksum;
 mod chunked;
+mod cross_origin;
 mod error;
 mod front;
 mod operations;

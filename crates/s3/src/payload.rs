@@ -101,6 +101,11 @@ pub fn check_body(request: &mut Request, signed: Option<&SignedBody>) -> Result<
     let payload = signed.map_or(&PayloadHash::Unsigned, |signed| &signed.payload);
     let is_streaming = matches!(payload, PayloadHash::Streaming { .. });
     if let PayloadHash::Sha256(digest) = payload {
+        // Chunks are not taken here, but a client that sends them forgot their length first of all.
+        let is_chunked = matches!(PayloadHash::parse(digest), PayloadHash::Streaming { .. });
+        if is_chunked && number(request, "x-amz-decoded-content-length").is_none() {
+            return Err(MISSING_CONTENT_LENGTH.into());
+        }
         wanted.add(Checksum::payload(digest));
     }
     let has_trailer = wanted.read(&request.headers, is_streaming)?;
@@ -164,7 +169,7 @@ fn take_chunks_off(
         .collect();
     request.headers.remove(CONTENT_ENCODING);
     if !encodings.is_empty()
-        && let Ok(value) = HeaderValue::from_str(&encodings.join(","))
+        && let Ok(value) = HeaderValue::from_str(&encodings.join(", "))
     {
         request.headers.insert(CONTENT_ENCODING, value);
     }
@@ -249,6 +254,10 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
     let verdict = check_body(request, signed)?;
     let body = std::mem::replace(&mut request.body, Body::empty());
     let content_md5 = request.header("content-md5").map(str::to_owned);
+    if body.length().is_some_and(|length| length > limit) {
+        pass_over(body).await;
+        return Err(crate::error::MALFORMED_XML.into());
+    }
     let bytes = match body.collect(limit).await {
         Ok(bytes) => bytes,
         Err(BodyError::TooLarge(_)) => return Err(crate::error::MALFORMED_XML.into()),
@@ -266,6 +275,19 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
     }
     Ok(bytes)
 }
+
+/// Takes in what is not read, up to a bound: some clients look at the answer only when all is sent.
+async fn pass_over(mut body: Body) {
+    let mut passed = 0;
+    while passed < MOST_PASSED_OVER
+        && let Some(Ok(chunk)) = body.next().await
+    {
+        passed += chunk.len() as u64;
+    }
+}
+
+/// Bytes.
+const MOST_PASSED_OVER: u64 = 256 << 20;
 
 #[cfg(test)]
 mod tests;

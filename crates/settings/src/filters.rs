@@ -129,7 +129,7 @@ pub const FILTERS: &[Filter] = &[
 /// pipeline, and the entry point. What is left out, and why: `authtoken` and `keystoneauth` (a Keystone),
 /// `keymaster` and `encryption` (a secret that must not be lost), `cname_lookup` (would ask DNS about
 /// every host name it does not know), `list-endpoints` (shows every client where objects are stored), `name_check`
-/// (would refuse names with quotes), `s3api` (not whole yet).
+/// (would refuse names with quotes).
 pub const FULL_PIPELINE: &[(&str, &str)] = &[
     ("catch_errors", "catch_errors"),
     ("gatekeeper", "gatekeeper"),
@@ -146,8 +146,10 @@ pub const FULL_PIPELINE: &[(&str, &str)] = &[
     ("tempurl", "tempurl"),
     ("formpost", "formpost"),
     ("ratelimit", "ratelimit"),
-    ("read_only", "read_only"),
+    ("s3api", "s3api"),
     ("tempauth", "tempauth"),
+    // Behind s3api and tempauth, where requests of S3 are requests of Swift.
+    ("read_only", "read_only"),
     ("staticweb", "staticweb"),
     ("copy", "copy"),
     ("container-quotas", "container_quotas"),

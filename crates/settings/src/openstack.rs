@@ -66,7 +66,6 @@ pub const S3API: &[&str] = &[
     "allow_multipart_uploads",
     "auth_pipeline_check",
     "check_bucket_owner",
-    "cors_preflight_allow_origin",
     "force_swift_request_proxy_log",
 ];
 

@@ -68,7 +68,7 @@ fn openstack_reads_what_is_written() {
     let expected = format!(
         "Policy-0\n\
          catch_errors gatekeeper healthcheck proxy_logging memcache etag_quoter domain_remap listing_formats \
-         crossdomain container_sync bulk tempurl formpost ratelimit read_only tempauth staticweb copy \
+         crossdomain container_sync bulk tempurl formpost ratelimit s3api tempauth read_only staticweb copy \
          container_quotas account_quotas slo dlo versioned_writes symlink proxy_logging proxy \
          127.0.0.1 8080 {etc} None None\n\
          ('test2:tester2', 'testing2', ['.admin'])\n{}{}{}",

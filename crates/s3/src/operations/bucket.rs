@@ -1,9 +1,9 @@
 //! Buckets: made, looked at, deleted; where they are, whether they keep versions.
 
-use super::{Done, Operation, document, is_bucket_name};
+use super::{Done, Operation, document};
 use crate::error::{
-    BUCKET_ALREADY_EXISTS, BUCKET_ALREADY_OWNED, BUCKET_NOT_EMPTY, INVALID_BUCKET_NAME, INVALID_LOCATION,
-    MALFORMED_XML, NO_SUCH_BUCKET, S3Error,
+    BUCKET_ALREADY_EXISTS, BUCKET_ALREADY_OWNED, BUCKET_NOT_EMPTY, INVALID_LOCATION, MALFORMED_XML, NO_SUCH_BUCKET,
+    S3Error,
 };
 use crate::payload::collect;
 use crate::xml::{Element, XmlWriter};
@@ -16,12 +16,6 @@ const LARGEST_CONFIGURATION: u64 = 8 * 1024;
 
 /// CreateBucket. A canned ACL becomes Swift's.
 pub(super) async fn create(mut operation: Operation<'_>) -> Done {
-    if !is_bucket_name(
-        operation.bucket(),
-        operation.service.settings.dns_compliant_bucket_names,
-    ) {
-        return Err(INVALID_BUCKET_NAME.about("BucketName", operation.bucket()));
-    }
     let signed = operation.signed_body();
     if operation.request.body.length() != Some(0) {
         let body = collect(&mut operation.request, signed.as_ref(), LARGEST_CONFIGURATION).await?;
@@ -129,10 +123,5 @@ async fn exists(operation: &Operation<'_>) -> Result<(), S3Error> {
 
 /// A status without a body.
 pub(super) fn empty(status: u16) -> Response {
-    let mut response = reply::plain(status, "").map(|_| Body::empty());
-    response.headers_mut().remove("content-type");
-    if status == 204 {
-        response.headers_mut().remove("content-length");
-    }
-    response
+    reply::html(status, String::new()).map(|_| Body::empty())
 }

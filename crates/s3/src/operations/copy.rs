@@ -93,8 +93,19 @@ pub(super) fn source(operation: &Operation<'_>) -> Result<CopySource, S3Error> {
             .with("ArgumentName", "x-amz-copy-source")
             .with("ArgumentValue", sent)
     };
-    let (path, version) = match sent.split_once("?versionId=") {
-        Some((path, version)) => (path, Some(unquote(version).map_err(|_| refuse())?)),
+    let (path, version) = match sent.split_once('?') {
+        Some((path, query)) => {
+            let version = query
+                .strip_prefix("versionId=")
+                .filter(|version| !version.contains('&'));
+            let version = version.ok_or_else(|| {
+                INVALID_ARGUMENT
+                    .saying("Unsupported copy source parameter.")
+                    .with("ArgumentName", "x-amz-copy-source")
+                    .with("ArgumentValue", sent)
+            })?;
+            (path, Some(unquote(version).map_err(|_| refuse())?))
+        }
         None => (sent, None),
     };
     let decoded = unquote(path).map_err(|_| refuse())?;
@@ -131,11 +142,13 @@ pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySourc
         operation.account().with_container(bucket).with_object(key),
     );
     operation.aim_at_version(&mut head, version.as_deref());
+    let mut conditions = HeaderMap::new();
     for (sent, meant) in CONDITIONS {
         if let Some(value) = operation.request.headers.get(sent) {
-            head.headers.insert(HeaderName::from_static(meant), value.clone());
+            conditions.insert(HeaderName::from_static(meant), value.clone());
         }
     }
+    head.headers.extend(headers::conditions(&conditions));
     let response = operation.send(head).await;
     match response.status().as_u16() {
         200..=299 => Ok(response.headers().clone()),

@@ -3,22 +3,30 @@
 //! Always holds: user metadata comes back under the name it was sent with; `_` travels as `=5F`, as Swift's servers
 //! (like OpenStack's) do not take names with underscores.
 
-use crate::error::{INVALID_STORAGE_CLASS, METADATA_TOO_LARGE, S3Error};
+use crate::error::{INVALID_STORAGE_CLASS, METADATA_TOO_LARGE, NOT_IMPLEMENTED, S3Error};
+use http::HeaderMap;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH,
     CONTENT_RANGE, CONTENT_TYPE, ETAG, EXPIRES, HeaderName, HeaderValue, LAST_MODIFIED,
 };
-use http::{HeaderMap, Method};
+use peer::message::header_names::X_ETAG_IS_AT;
 
 /// What an object keeps besides its metadata, under the same name on both sides.
-const KEPT: [HeaderName; 6] = [
+const KEPT: [HeaderName; 7] = [
     CACHE_CONTROL,
     CONTENT_DISPOSITION,
     CONTENT_ENCODING,
     CONTENT_LANGUAGE,
     CONTENT_TYPE,
     EXPIRES,
+    ROBOTS_TAG,
 ];
+
+const ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
+
+/// When Swift is to delete the object: not S3's, but taken and shown as OpenStack's s3api does.
+const DELETE_AT: HeaderName = HeaderName::from_static("x-delete-at");
+const DELETE_AFTER: HeaderName = HeaderName::from_static("x-delete-after");
 
 /// What an answer with an object says besides, under the same name on both sides.
 const SHOWN: [HeaderName; 4] = [ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, LAST_MODIFIED];
@@ -32,10 +40,13 @@ const S3_ETAG: &str = "x-object-sysmeta-s3api-etag";
 /// The headers with which an object of this request is stored.
 pub(super) fn stored(request: &HeaderMap) -> Result<HeaderMap, S3Error> {
     let mut out = HeaderMap::new();
-    for name in KEPT {
+    for name in KEPT.into_iter().chain([DELETE_AT, DELETE_AFTER]) {
         if let Some(value) = request.get(&name) {
             out.insert(name, value.clone());
         }
+    }
+    if request.contains_key("x-amz-server-side-encryption") {
+        return Err(NOT_IMPLEMENTED.saying("Server-side encryption is not supported."));
     }
     if let Some(class) = request.get("x-amz-storage-class")
         && class != "STANDARD"
@@ -81,7 +92,17 @@ pub(super) fn shown(swift: &HeaderMap) -> HeaderMap {
     if let Some(etag) = etag(swift) {
         out.insert(ETAG, etag);
     }
+    if let Some(expiry) = expiry(swift) {
+        out.insert("x-amz-expiration", expiry);
+    }
     out
+}
+
+/// When the object will be deleted, as S3 says it of what a rule of the bucket will delete.
+fn expiry(swift: &HeaderMap) -> Option<HeaderValue> {
+    let at: u64 = swift.get(DELETE_AT)?.to_str().ok()?.parse().ok()?;
+    let date = vocabulary::calendar::http(at);
+    HeaderValue::from_str(&format!("expiry-date=\"{date}\", rule-id=\"swift-object-expiration\"")).ok()
 }
 
 /// The entity tag as S3 shows it: in quotes; that of the parts for an object made of parts, and for a large object of
@@ -130,23 +151,34 @@ pub(super) fn override_with(headers: &mut HeaderMap, parameter: impl Fn(&str) ->
     }
 }
 
-/// The conditions of a request, which are Swift's as well; on writes only those on the entity tag.
-pub(super) fn conditions(request: &HeaderMap, method: &Method) -> HeaderMap {
-    let names: &[&str] = match *method {
-        Method::GET | Method::HEAD => &[
-            "if-match",
-            "if-none-match",
-            "if-modified-since",
-            "if-unmodified-since",
-            "range",
-        ],
-        _ => &["if-match", "if-none-match"],
-    };
-    let found = names.iter().filter_map(|name| {
-        let value = request.get(*name)?;
+/// The conditions of a read, which are Swift's as well, and where the entity tag is that they are about.
+pub(super) fn conditions(request: &HeaderMap) -> HeaderMap {
+    let found = CONDITIONS.into_iter().filter_map(|name| {
+        let value = request.get(name)?;
         Some((HeaderName::from_static(name), value.clone()))
     });
-    found.collect()
+    let mut found: HeaderMap = found.collect();
+    if !found.is_empty() {
+        found.insert(X_ETAG_IS_AT, HeaderValue::from_static(S3_ETAG));
+    }
+    found
+}
+
+const CONDITIONS: [&str; 4] = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
+
+/// The conditions of a write: that nothing is there yet, or none.
+pub(super) fn conditions_of_write(request: &HeaderMap) -> Result<HeaderMap, S3Error> {
+    let mut found = HeaderMap::new();
+    for name in CONDITIONS {
+        match request.get(name) {
+            None => {}
+            Some(value) if name == "if-none-match" && value == "*" => {
+                found.insert(name, value.clone());
+            }
+            Some(_) => return Err(NOT_IMPLEMENTED.saying("Conditional object PUTs are not supported.")),
+        }
+    }
+    Ok(found)
 }
 
 /// `_` as Swift's servers take it: `=5f`, in the spelling that header names have in this process

@@ -28,6 +28,7 @@ mod service;
 mod versions;
 
 use crate::call::S3Call;
+use crate::cross_origin;
 use crate::error::{
     ACCESS_DENIED, BAD_DIGEST, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_RANGE, KEY_TOO_LONG,
     METHOD_NOT_ALLOWED, MISSING_CONTENT_LENGTH, NO_SUCH_BUCKET, NO_SUCH_KEY, NOT_IMPLEMENTED, NOT_MODIFIED,
@@ -39,6 +40,7 @@ use crate::xml::XmlWriter;
 use http::Method;
 use http::header::HeaderValue;
 use identity::{SignedRequest, VerifiedKey};
+use request_pipeline::cors::{self, CorsSettings};
 use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use settings::S3ApiSettings;
 use std::sync::Arc;
@@ -52,6 +54,7 @@ const SOURCE: &str = "S3";
 pub struct S3Operations {
     settings: Arc<S3ApiSettings>,
     limits: Limits,
+    cors: CorsSettings,
     world: World,
 }
 
@@ -67,10 +70,11 @@ type Done = Result<Response, S3Error>;
 
 impl S3Operations {
     /// As configured.
-    pub fn new(settings: Arc<S3ApiSettings>, limits: Limits, world: World) -> Self {
+    pub fn new(settings: Arc<S3ApiSettings>, limits: Limits, cors: CorsSettings, world: World) -> Self {
         Self {
             settings,
             limits,
+            cors,
             world,
         }
     }
@@ -98,6 +102,13 @@ impl Feature for S3Operations {
             response.extensions_mut().insert(InS3sForm);
             return response;
         }
+        let page = match (cors::origin(&request.headers), &request.entity, &call.bucket) {
+            (Some(origin), Some(entity), Some(bucket)) => {
+                let container = next.info().container(&entity.account, bucket).await;
+                Some((origin.clone(), container))
+            }
+            _ => None,
+        };
         let operation = Operation {
             service: self,
             request,
@@ -108,6 +119,9 @@ impl Feature for S3Operations {
             Ok(response) => response,
             Err(error) => error.answer(&trans_id),
         };
+        if let Some((origin, container)) = page {
+            cross_origin::show(&mut response, &origin, &container, &self.cors);
+        }
         response.extensions_mut().insert(InS3sForm);
         response
     }
@@ -162,7 +176,7 @@ impl Operation<'_> {
             ((true, true), &Method::PUT, None) => object::put(self).await,
             ((true, true), &Method::DELETE, None) => object::delete(self).await,
             (_, _, Some(subresource)) => Err(NOT_IMPLEMENTED
-                .saying("The requested sub-resource is not implemented.")
+                .saying("The requested resource is not implemented")
                 .with("ResourceType", subresource)),
             _ => {
                 let resource = match level {
@@ -294,28 +308,6 @@ fn document(xml: XmlWriter) -> Response {
     reply::with_body(200, HeaderValue::from_static("application/xml"), xml.finish())
 }
 
-/// The name of a bucket as it may be: lengths and characters of DNS, or S3's older rule.
-fn is_bucket_name(name: &str, is_dns_compliant: bool) -> bool {
-    let (least, most) = (3, if is_dns_compliant { 63 } else { 255 });
-    if name.len() < least || name.len() > most {
-        return false;
-    }
-    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    if !is_dns_compliant {
-        return name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'));
-    }
-    let bytes = name.as_bytes();
-    let ends_plain = bytes.first().copied().is_some_and(is_plain) && bytes.last().copied().is_some_and(is_plain);
-    let is_address = name.split('.').count() == 4 && name.split('.').all(|part| part.parse::<u8>().is_ok());
-    let has_odd_dots = ["..", ".-", "-."].iter().any(|odd| name.contains(odd));
-    ends_plain
-        && !is_address
-        && !has_odd_dots
-        && bytes.iter().all(|byte| is_plain(*byte) || matches!(byte, b'.' | b'-'))
-}
-
 /// `2009-10-12T17:50:30.000Z` of a listing's `2009-10-12T17:50:29.054580`: the second that `Last-Modified` says, too.
 fn listed_time(text: &str) -> String {
     let seconds = vocabulary::Timestamp::from_iso(text).map(vocabulary::Timestamp::seconds_ceil);
@@ -325,27 +317,6 @@ fn listed_time(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_of_buckets() {
-        for (name, dns, older) in [
-            ("abc", true, true),
-            ("ab", false, false),
-            ("a.b-c", true, true),
-            ("a..b", false, true),
-            ("a.-b", false, true),
-            ("Abc", false, true),
-            ("192.168.1.1", false, true),
-            ("b+segments", false, false),
-            ("-ab", false, true),
-        ] {
-            assert_eq!(
-                (is_bucket_name(name, true), is_bucket_name(name, false)),
-                (dns, older),
-                "{name}"
-            );
-        }
-    }
 
     #[test]
     fn times_of_listings_are_those_of_heads() {

@@ -4,7 +4,7 @@
 
 use super::object::delete_key;
 use super::{Done, Operation, document};
-use crate::error::{INVALID_REQUEST, MALFORMED_XML, S3Error};
+use crate::error::{INVALID_REQUEST, MALFORMED_XML, S3Error, USER_KEY_MUST_BE_SPECIFIED};
 use crate::payload::collect;
 use crate::xml::{Element, XmlWriter};
 use futures_util::StreamExt;
@@ -87,8 +87,11 @@ fn read(body: &[u8], most: usize) -> Result<(Vec<Wanted>, bool), S3Error> {
     let mut keys = Vec::new();
     for object in document.all("Object") {
         let version = object.text_of("VersionId").filter(|version| !version.is_empty());
-        let key = object.child("Key").map(|key| key.text.clone()).unwrap_or_default();
-        if key.is_empty() || key.contains('\0') {
+        let key = object.child("Key").map(|key| key.text.clone()).ok_or(MALFORMED_XML)?;
+        if key.is_empty() {
+            return Err(USER_KEY_MUST_BE_SPECIFIED.into());
+        }
+        if key.contains('\0') {
             return Err(MALFORMED_XML.into());
         }
         keys.push((key, version.map(str::to_owned)));
@@ -115,6 +118,7 @@ mod tests {
             "<Delete/>",
             "<Other><Object><Key>a</Key></Object></Other>",
             "<Delete><Object/></Delete>",
+            "<Delete><Object><Key/></Object></Delete>",
             "<Delete><Object><Key>a</Key></Object><Object><Key>a</Key></Object><Object><Key>a</Key></Object></Delete>",
             "no XML",
         ] {

@@ -3,13 +3,19 @@
 use super::bucket::empty;
 use super::{Done, Operation, headers, versions};
 use crate::checksum::{Algorithm, md5_of_header};
-use crate::error::{BAD_DIGEST, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_PART_NUMBER, INVALID_REQUEST, S3Error};
+use crate::error::{
+    BAD_DIGEST, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_PART_NUMBER, INVALID_RANGE,
+    INVALID_REQUEST, S3Error,
+};
 use crate::payload::check_body;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, HeaderValue};
-use http::{HeaderMap, Method};
+use http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LAST_MODIFIED, RANGE,
+};
+use http::{HeaderMap, Method, StatusCode};
 use peer::Body;
 use request_pipeline::{ClientRequest, Response};
 use vocabulary::EntityPath;
+use vocabulary::range::{ByteRange, RangeSet};
 
 /// The content type of an object whose client names none.
 const DEFAULT_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("binary/octet-stream");
@@ -22,11 +28,16 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     let method = operation.request.method.clone();
     let call = operation.call.clone();
     let mut ask = operation.further(method.clone(), operation.container().with_object(operation.key()));
-    ask.headers
-        .extend(headers::conditions(&operation.request.headers, &method));
-    let part = operation.number("partNumber", 1, operation.service.settings.max_upload_part_num)?;
-    if part.is_some() && operation.request.headers.contains_key("range") {
+    ask.headers.extend(headers::conditions(&operation.request.headers));
+    let range = operation.request.headers.get(RANGE).cloned();
+    if call.parameter("partNumber").is_some() && range.is_some() {
         return Err(INVALID_REQUEST.saying("Cannot specify both Range header and partNumber query parameter"));
+    }
+    let part = operation.number("partNumber", 1, operation.service.settings.max_upload_part_num)?;
+    if method == Method::GET
+        && let Some(range) = &range
+    {
+        ask.headers.insert(RANGE, range.clone());
     }
     if let Some(number) = part {
         ask.query = format!("part-number={number}");
@@ -35,8 +46,8 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     operation.aim_at_version(&mut ask, version);
     let wants_checksum = operation.request.header("x-amz-checksum-mode") == Some("ENABLED");
     let response = operation.send(ask).await;
-    if response.status() == 416
-        && let Some(number) = part
+    if let Some(number) = part
+        && (response.status() == 416 || (number > 1 && response.status() == 200))
     {
         let count = response
             .headers()
@@ -46,6 +57,9 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
             .about("ActualPartCount", count.unwrap_or("1"))
             .with("PartNumberRequested", number.to_string()));
     }
+    if response.status() == 304 {
+        return Ok(not_modified(response));
+    }
     if !response.status().is_success() {
         return match version {
             Some(version) => Err(operation.version_refusal(&response, version).await),
@@ -53,6 +67,9 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
         };
     }
     let (mut head, body) = response.into_parts();
+    if head.status == 200 {
+        narrow(&mut head, part, range.as_ref().filter(|_| method == Method::HEAD))?;
+    }
     let mut shown = headers::shown(&head.headers);
     versions::show(&mut shown, &head.headers);
     if wants_checksum
@@ -70,10 +87,45 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     Ok(Response::from_parts(head, body))
 }
 
+/// 304 with what it says of the object.
+fn not_modified(response: Response) -> Response {
+    let mut shown = headers::shown(response.headers());
+    for name in [CONTENT_LENGTH, CONTENT_TYPE] {
+        shown.remove(name);
+    }
+    let mut answer = empty(304);
+    answer.headers_mut().extend(shown);
+    answer
+}
+
+/// Says of a whole object what was asked of it: the only part of what was not made of parts, or the range that a HEAD
+/// names, which Swift's does not look at.
+fn narrow(head: &mut http::response::Parts, part: Option<u32>, range: Option<&HeaderValue>) -> Result<(), S3Error> {
+    let length = head.headers.get(CONTENT_LENGTH);
+    let Some(length) = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok()) else {
+        return Ok(());
+    };
+    let range = match (part, range.and_then(|range| range.to_str().ok())) {
+        (Some(_), _) if length > 0 => ByteRange { start: 0, end: length },
+        (None, Some(text)) => match RangeSet::parse(text).map(|ranges| ranges.resolve(length)).as_deref() {
+            Some([]) => return Err(INVALID_RANGE.into()),
+            Some([only]) => *only,
+            _ => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    head.status = StatusCode::PARTIAL_CONTENT;
+    head.headers.insert(CONTENT_LENGTH, HeaderValue::from(range.len()));
+    if let Ok(value) = HeaderValue::from_str(&range.content_range(length)) {
+        head.headers.insert(CONTENT_RANGE, value);
+    }
+    Ok(())
+}
+
 /// PutObject.
 pub(super) async fn put(mut operation: Operation<'_>) -> Done {
     let mut stored = headers::stored(&operation.request.headers)?;
-    stored.extend(headers::conditions(&operation.request.headers, &Method::PUT));
+    stored.extend(headers::conditions_of_write(&operation.request.headers)?);
     if !stored.contains_key(CONTENT_TYPE) {
         stored.insert(CONTENT_TYPE, DEFAULT_CONTENT_TYPE);
     }
@@ -126,12 +178,18 @@ pub(super) async fn upload(operation: &mut Operation<'_>, entity: EntityPath, mu
     {
         return Err(BAD_DIGEST.about("ExpectedDigest", digest));
     }
+    if response.status() == 400 {
+        return Err(INVALID_ARGUMENT.saying(words(response).await));
+    }
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
     }
     let mut answer = empty(200);
     if let Some(etag) = headers::etag(response.headers()) {
         answer.headers_mut().insert(ETAG, etag);
+    }
+    if let Some(written) = response.headers().get(LAST_MODIFIED) {
+        answer.headers_mut().insert(LAST_MODIFIED, written.clone());
     }
     versions::show(answer.headers_mut(), response.headers());
     if let Some((algorithm, _, value)) = checksum
@@ -144,6 +202,16 @@ pub(super) async fn upload(operation: &mut Operation<'_>, entity: EntityPath, mu
             .insert("x-amz-checksum-type", HeaderValue::from_static("FULL_OBJECT"));
     }
     Ok(answer)
+}
+
+/// What Swift says of a request that it finds wrong: a line about one of its headers.
+async fn words(response: Response) -> String {
+    let text = response.into_body().collect(1 << 10).await.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    match text.is_empty() || text.starts_with('<') {
+        true => INVALID_ARGUMENT.message.to_owned(),
+        false => text,
+    }
 }
 
 /// DeleteObject: what is not there is deleted already.

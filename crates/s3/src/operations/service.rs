@@ -1,7 +1,8 @@
 //! The service: the buckets of an account.
 
 use super::listing::rows_of;
-use super::{Done, Operation, document, is_bucket_name, listed_time, refusal_of_status};
+use super::{Done, Operation, document, listed_time, refusal_of_status};
+use crate::call::is_bucket_name;
 use crate::xml::XmlWriter;
 use http::Method;
 use serde::Deserialize;

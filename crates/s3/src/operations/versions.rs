@@ -90,6 +90,7 @@ enum VersionRow {
 struct Wish {
     prefix: String,
     delimiter: String,
+    has_delimiter: bool,
     key_marker: String,
     version_marker: String,
     max_keys: usize,
@@ -114,15 +115,25 @@ impl Wish {
         let wish = Self {
             prefix: text("prefix"),
             delimiter: text("delimiter"),
+            has_delimiter: operation.call.parameter("delimiter").is_some(),
             key_marker: text("key-marker"),
             version_marker: text("version-id-marker"),
             max_keys: shown_max_keys.min(most),
             shown_max_keys,
             is_url_encoded: encoding.is_some(),
         };
-        if wish.key_marker.is_empty() && !wish.version_marker.is_empty() {
+        let problem = if wish.version_marker.is_empty() {
+            None
+        } else if operation.call.parameter("key-marker").is_none() {
+            Some("A version-id marker cannot be specified without a key marker.")
+        } else if wish.version_marker != "null" && wish.version_marker.parse::<vocabulary::Timestamp>().is_err() {
+            Some("Invalid version id specified")
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
             return Err(INVALID_ARGUMENT
-                .saying("A version-id marker cannot be specified without a key marker.")
+                .saying(problem)
                 .with("ArgumentName", "version-id-marker")
                 .with("ArgumentValue", wish.version_marker));
         }
@@ -135,13 +146,21 @@ impl Wish {
             ("prefix", &self.prefix),
             ("delimiter", &self.delimiter),
             ("marker", &self.key_marker),
-            ("version_marker", &self.version_marker),
+            // Swift takes none without a marker, and all keys are behind the empty one.
+            ("version_marker", self.version_marker_of_key()),
         ] {
             if !value.is_empty() {
                 query.push_str(&format!("&{name}={}", quote(value)));
             }
         }
         query
+    }
+
+    fn version_marker_of_key(&self) -> &String {
+        match self.key_marker.is_empty() {
+            true => &self.key_marker,
+            false => &self.version_marker,
+        }
     }
 
     fn shown(&self, name: &str) -> String {
@@ -172,7 +191,7 @@ pub(super) async fn list(operation: Operation<'_>) -> Done {
         None => {}
     }
     xml.number("MaxKeys", wish.shown_max_keys as u64);
-    if !wish.delimiter.is_empty() {
+    if wish.has_delimiter {
         xml.text("Delimiter", &wish.shown(&wish.delimiter));
     }
     if wish.is_url_encoded {

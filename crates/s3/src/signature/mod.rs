@@ -64,6 +64,11 @@ fn has_parameter(request: &Request, name: &str) -> bool {
     request.query.contains(name) && request.param(name).is_some()
 }
 
+/// The name of a header as its client sent it, in lower case.
+fn sent_name(name: &str) -> String {
+    String::from_utf8_lossy(&vocabulary::header_name::decode(name)).into_owned()
+}
+
 /// A signature that is to be good for a while: not before its time, not after its end.
 fn check_expiry(signed_at: u64, seconds: u64, now: u64) -> Result<(), S3Error> {
     if now > signed_at.saturating_add(seconds) {

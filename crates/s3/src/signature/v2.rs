@@ -2,7 +2,7 @@
 //!
 //! Source: AWS, "Signing and authenticating REST requests (AWS Signature Version 2)".
 
-use super::{S3Signature, check_skew};
+use super::{S3Signature, check_skew, sent_name};
 use crate::error::{ACCESS_DENIED, INVALID_ARGUMENT, INVALID_REQUEST, S3Error};
 use crate::payload::PayloadHash;
 use identity::SignedRequest;
@@ -45,6 +45,9 @@ const SIGNED: [&str; 32] = [
     "publicAccessBlock",
     "ownershipControls",
 ];
+
+/// An end that is no time of this century: milliseconds, or a time added to a time.
+const LATEST_EXPIRY: u64 = 1 << 32;
 
 /// Of `Authorization: AWS key:signature`.
 pub(super) fn of_header(
@@ -94,9 +97,9 @@ pub(super) fn of_query(
         return Err(ACCESS_DENIED
             .saying("Query-string authentication requires the Signature, Expires and AWSAccessKeyId parameters"));
     };
-    let ends: u64 = expires
-        .parse()
-        .map_err(|_| ACCESS_DENIED.saying(format!("Invalid date (should be seconds since epoch): {expires}")))?;
+    let ends = expires.parse::<u64>().ok().filter(|ends| *ends < LATEST_EXPIRY);
+    let ends =
+        ends.ok_or_else(|| ACCESS_DENIED.saying(format!("Invalid date (should be seconds since epoch): {expires}")))?;
     if now > ends {
         return Err(ACCESS_DENIED.saying("Request has expired").with("Expires", expires));
     }
@@ -142,12 +145,14 @@ fn signature_of(request: &Request, access_key: &str, signature: &str, date: &str
 }
 
 fn amz_headers(request: &Request) -> String {
-    let mut names: Vec<&str> = request.headers.keys().map(|name| name.as_str()).collect();
-    names.retain(|name| name.starts_with("x-amz-"));
+    let names = request.headers.keys().map(|name| name.as_str());
+    let names = names.filter(|name| name.starts_with("x-amz-"));
+    // Signed in the spelling that the client knows.
+    let mut names: Vec<_> = names.map(|name| (sent_name(name), name)).collect();
     names.sort_unstable();
     let mut out = String::new();
-    for name in names {
-        let values = request.headers.get_all(name).iter();
+    for (name, here) in names {
+        let values = request.headers.get_all(here).iter();
         let values: Vec<_> = values
             .map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
             .collect();

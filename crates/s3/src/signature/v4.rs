@@ -3,7 +3,7 @@
 //! Always holds: `host` is signed, and so is every `x-amz-` header, so that nothing in between can add one.
 //! Source: AWS, "Authenticating Requests (AWS Signature Version 4)".
 
-use super::{S3Signature, check_expiry, check_skew};
+use super::{S3Signature, check_expiry, check_skew, sent_name};
 use crate::error::{
     ACCESS_DENIED, AUTHORIZATION_HEADER_MALFORMED, AUTHORIZATION_QUERY_PARAMETERS, INVALID_ARGUMENT, INVALID_REQUEST,
     S3Error,
@@ -76,10 +76,10 @@ pub(super) fn of_header(
     }
     let payload = payload
         .ok_or_else(|| INVALID_REQUEST.saying("Missing required header for this request: x-amz-content-sha256"))?;
+    let signed_at = seconds(&parts.time).ok_or_else(no_date)?;
     let scope = scope(&parts, settings, |message| {
         AUTHORIZATION_HEADER_MALFORMED.saying(message)
     })?;
-    let signed_at = seconds(&parts.time).ok_or_else(no_date)?;
     check_skew(signed_at, now, settings)?;
     finish(request, parts, scope, payload, "")
 }
@@ -114,9 +114,10 @@ pub(super) fn of_query(request: &Request, settings: &S3ApiSettings, now: u64) ->
     if expires.starts_with('-') {
         return Err(refuse("X-Amz-Expires must be non-negative"));
     }
-    let expires: u64 = expires
+    let expires: i64 = expires
         .parse()
         .map_err(|_| refuse("X-Amz-Expires should be a number"))?;
+    let expires = expires.unsigned_abs();
     if expires > LONGEST_EXPIRY {
         return Err(refuse(
             "X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than \
@@ -263,11 +264,12 @@ fn finish(
 fn signed_names<'a>(text: &'a str, headers: &HeaderMap) -> Result<Vec<&'a str>, S3Error> {
     let names: Vec<&str> = text.split(';').collect();
     let is_signed = |name: &str| names.iter().any(|signed| signed.eq_ignore_ascii_case(name));
-    let missing: Vec<&str> = headers
+    let missing: Vec<String> = headers
         .keys()
         .map(|name| name.as_str())
         .filter(|name| name.starts_with("x-amz-") && *name != "x-amz-content-sha256")
         .chain(["host"])
+        .map(sent_name)
         .filter(|name| !is_signed(name))
         .collect();
     if missing.is_empty() {
@@ -306,7 +308,8 @@ fn canonical_query(query: &str, without: &str) -> String {
 fn canonical_headers(names: &[&str], headers: &HeaderMap) -> String {
     let mut out = String::new();
     for name in names {
-        let values = headers.get_all(*name).iter().map(|value| {
+        let here = vocabulary::header_name::encode_text(name);
+        let values = headers.get_all(&*here).iter().map(|value| {
             let text = String::from_utf8_lossy(value.as_bytes());
             text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
         });

@@ -31,6 +31,8 @@ options! {
         allow_signature_v2: bool = "true",
         /// Keep S3's own ACLs, apart from Swift's; not served yet.
         s3_acl: bool = "false",
+        /// Origins, separated by commas, whose pages may send requests of S3 (`*`: all); browsers ask before they do.
+        cors_preflight_allow_origin: Vec<String> = "",
         /// Answer 429 rather than 503 to clients that send too many requests.
         ratelimit_as_client_error: bool = "false",
     }

@@ -204,7 +204,7 @@ fn known(headers: &HeaderMap) -> Option<(String, u64)> {
 /// Features in front may keep a tag of their own in the metadata.
 fn etag_to_judge_by(request: &ClientRequest, headers: &HeaderMap, etag: &str) -> String {
     let places = request.header(X_ETAG_IS_AT.as_str()).unwrap_or_default().split(',');
-    let mut found = places.filter_map(|name| text(headers, name.trim()));
+    let mut found = places.filter_map(|name| text(headers, name.trim()).filter(|etag| !etag.is_empty()));
     bare_etag(found.next().unwrap_or(etag)).to_owned()
 }
 

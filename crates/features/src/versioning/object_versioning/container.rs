@@ -6,7 +6,7 @@
 use super::listing::{self, SWITCH};
 use super::names::Hidden;
 use super::{CONTAINER_SYSMETA, ENABLED_SYSMETA, ObjectVersioning, SOURCE, Versioned, allow_hidden, refused};
-use http::Method;
+use http::{HeaderValue, Method};
 use request_pipeline::{ClientRequest, ContainerInfo, Next, Response, is_true, reply};
 use std::sync::Arc;
 use vocabulary::EntityPath;
@@ -98,7 +98,12 @@ impl ObjectVersioning {
         let container = entity.container.as_deref().unwrap_or_default();
         let info = next.info().container(&entity.account, container).await;
         let Some(versioned) = Versioned::of(&entity.account, container, &info) else {
-            return next.run(request).await;
+            let mut response = next.run(request).await;
+            // Versions were switched off before there were any.
+            if response.status().is_success() && info.sysmeta.contains_key(ENABLED_SYSMETA) {
+                response.headers_mut().insert(SWITCH, HeaderValue::from_static("False"));
+            }
+            return response;
         };
         let mut size = request
             .subrequest(Method::HEAD, versioned.hidden.container(), SOURCE)

@@ -41,21 +41,35 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
     for (_, algorithm) in Algorithm::ALL {
         operation.request.headers.remove(algorithm.header());
     }
+    let conditions = headers::conditions_of_write(&operation.request.headers)?;
+    let open = operation.open_upload().await;
+    let made = match &open {
+        Ok(_) => None,
+        Err(error) if error.code == NO_SUCH_UPLOAD => operation.made_by(&id).await,
+        Err(_) => None,
+    };
+    if made.is_none()
+        && let Err(error) = open
+    {
+        return Err(error);
+    }
     let body = collect(&mut operation.request, signed.as_ref(), LARGEST_DOCUMENT).await?;
     let named = read(&body).map_err(|error| error.with("UploadId", id.clone()))?;
     let etag = etag_of_parts(&named).map_err(|error| error.with("UploadId", id.clone()))?;
-    let open = match operation.open_upload().await {
+    let open = match open {
         Ok(open) => open,
-        Err(error) if error.code == NO_SUCH_UPLOAD => {
-            return match operation.is_complete_already(&id).await {
+        // Complete already: of the same parts?
+        Err(error) => {
+            return match made.is_some_and(|made| made == etag) {
                 true => Ok(result(&operation, &etag)),
                 false => Err(error),
             };
         }
-        Err(error) => return Err(error),
     };
     operation.check_sizes(&open, &named).await?;
-    let response = operation.send(manifest(&operation, &open, &named, &etag)).await;
+    let mut put = manifest(&operation, &open, &named, &etag);
+    put.headers.extend(conditions);
+    let response = operation.send(put).await;
     if !response.status().is_success() {
         return Err(refusal(&operation, response, &open, &named).await);
     }
@@ -71,12 +85,13 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
 }
 
 impl Operation<'_> {
-    /// Whether the object was made by this upload.
-    async fn is_complete_already(&self, upload: &str) -> bool {
+    /// The entity tag of the object, if it was made by this upload.
+    async fn made_by(&self, upload: &str) -> Option<String> {
         let head = self.further(Method::HEAD, self.container().with_object(self.key()));
         let response = self.send(head).await;
-        let made_by = response.headers().get(UPLOAD_OF_OBJECT);
-        response.status().is_success() && made_by.is_some_and(|made_by| made_by == upload)
+        let is_made = response.headers().get(UPLOAD_OF_OBJECT).is_some_and(|by| by == upload);
+        let etag = response.headers().get(S3_ETAG)?.to_str().ok()?;
+        (response.status().is_success() && is_made).then(|| etag.to_owned())
     }
 
     /// Every part but the last must be so large. A part that listings do not show yet is not checked.
@@ -164,8 +179,6 @@ fn manifest(operation: &Operation<'_>, open: &OpenUpload, named: &[Named], etag:
     put.headers.extend(kept(&open.headers));
     put.headers.insert(CONTENT_LENGTH, HeaderValue::from(list.len()));
     put.headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-    put.headers
-        .extend(headers::conditions(&operation.request.headers, &Method::PUT));
     for (name, text) in [
         (S3_ETAG, etag.to_owned()),
         (UPLOAD_OF_OBJECT, open.id.clone()),

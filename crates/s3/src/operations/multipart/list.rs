@@ -166,7 +166,7 @@ pub(in super::super) async fn uploads(operation: Operation<'_>) -> Done {
     xml.text("Bucket", operation.bucket());
     xml.text("KeyMarker", &shown(&key_marker));
     xml.text("UploadIdMarker", &id_marker);
-    let last = page.uploads.last().filter(|_| page.is_truncated);
+    let last = page.next_marker();
     xml.text("NextKeyMarker", &shown(last.map_or("", |upload| &upload.key)));
     xml.text("NextUploadIdMarker", last.map_or("", |upload| &upload.id));
     if !delimiter.is_empty() {
@@ -207,6 +207,12 @@ struct Page {
 }
 
 impl Page {
+    /// Of a page with one upload OpenStack says no next marker, of a longer one it does, even if it is the last.
+    fn next_marker(&self) -> Option<&Upload> {
+        let is_shown = self.is_truncated || self.uploads.len() > 1;
+        self.uploads.last().filter(|_| is_shown)
+    }
+
     async fn collect(
         operation: &Operation<'_>,
         prefix: &str,
