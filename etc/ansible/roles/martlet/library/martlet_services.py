@@ -135,7 +135,7 @@ class Services:
 
     def bring(self, unit):
         """One unit to where it shall be."""
-        is_now = self.properties(unit)
+        is_now = self.at_rest(unit)
         enabled, active = is_now.get("UnitFileState") == "enabled", is_now["ActiveState"] in ("active", "reloading")
         if unit["state"] == "stopped":
             if enabled or active:
@@ -146,7 +146,7 @@ class Services:
         mark = fingerprint(unit)
         if not active:
             self.do(unit, "started", ["start"])
-        elif unit["on_change"] != "nothing" and mark != self.noted(unit):
+        elif unit["on_change"] != "nothing" and (mark != self.noted(unit) or "failed" in is_now["StatusText"]):
             if unit["on_change"] == "reload":
                 self.reload(unit, is_now)
             else:
@@ -163,6 +163,17 @@ class Services:
         if not self.module.check_mode:
             for verb in verbs:
                 self.systemctl(unit, verb)
+
+    def at_rest(self, unit):
+        """Its properties, once a reload that others have asked for is over: installing a newer package asks for one."""
+        deadline = time.monotonic() + self.patience
+        while True:
+            found = self.properties(unit)
+            if found["ActiveState"] != "reloading" or self.module.check_mode:
+                return found
+            if time.monotonic() > deadline:
+                self.fail(unit, f"it has been reloading for {self.patience} s")
+            time.sleep(0.1)
 
     def reload(self, unit, before):
         """Ends when the new worker serves. The main process reports RELOADING before it starts one, and READY after."""
