@@ -172,7 +172,7 @@ package-tests: build packages $(VENV)/ready .venv-packages/ready   ## the packag
 ansible-test: build packages $(VENV)/ready .venv-ansible/ready   ## etc/ansible makes a cluster on machines of its own, changes it under load, grows it
 	@dpkg-query -W -f '$${Status}\n' python3-apt 2> /dev/null | grep -qx 'install ok installed' || \
 		DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends python3-apt
-	$(ALONE) $(PYTEST) tests/operator/test_ansible.py -m long
+	$(ALONE) $(PYTEST) tests/operator/test_ansible*.py -m "long or not long"
 
 .venv-ansible/ready: tests/requirements-ansible.txt
 	$(PYTHON) -m venv .venv-ansible
