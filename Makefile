@@ -16,7 +16,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood log-volume race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests
+.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood log-volume race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -171,6 +171,17 @@ package-tests: build packages $(VENV)/ready .venv-packages/ready   ## the packag
 		DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(PACKAGE_TEST_PACKAGES)
 	$(ALONE) $(PYTEST) tests/operator/test_package*.py -m "long or not long" --junitxml=target/package-tests.xml
 
+# python3-apt: with it Ansible speaks to apt on the machines of the test, which are copies of this one.
+ansible-test: build packages $(VENV)/ready .venv-ansible/ready   ## etc/ansible makes a cluster on machines of its own, changes it under load, grows it
+	@dpkg-query -W -f '$${Status}\n' python3-apt 2> /dev/null | grep -qx 'install ok installed' || \
+		DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends python3-apt
+	$(ALONE) $(PYTEST) tests/operator/test_ansible*.py -m "long or not long"
+
+.venv-ansible/ready: tests/requirements-ansible.txt
+	$(PYTHON) -m venv .venv-ansible
+	.venv-ansible/bin/pip install --quiet --disable-pip-version-check -r tests/requirements-ansible.txt
+	touch $@
+
 .venv-packages/ready: tests/requirements-packages.txt
 	$(PYTHON) -m venv .venv-packages
 	.venv-packages/bin/pip install --quiet --disable-pip-version-check -r tests/requirements-packages.txt
@@ -193,4 +204,4 @@ $(VENV)/ready: tests/requirements.txt
 
 clean:           ## remove what was built
 	cargo clean
-	rm -rf $(VENV) .venv-keystone .venv-packages
+	rm -rf $(VENV) .venv-keystone .venv-packages .venv-ansible
