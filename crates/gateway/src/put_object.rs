@@ -122,7 +122,7 @@ struct Upload {
     /// What the client says the MD5 is.
     promised: Option<String>,
     length: Option<u64>,
-    /// The client sends nothing before it is told to.
+    /// The client sends nothing before "100 Continue" has come.
     expects: bool,
     /// What features will say at the end.
     footers: Option<Footers>,
