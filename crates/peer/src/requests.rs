@@ -120,8 +120,8 @@ impl Drop for RequestEnd {
     }
 }
 
-/// The body of an answer; when it has been written, the request is over. A chunk is taken from the service only when the
-/// client has taken the one before: a slow client holds one.
+/// The body of an answer; when it has been written, the request is over. A chunk is taken from the service only when
+/// the client has taken the one before: a slow client holds one.
 pub(crate) struct Answer {
     body: Body,
     end: RequestEnd,
