@@ -115,8 +115,8 @@ pub fn server_options(conf: &ProxyConf, swift: &SwiftConf) -> ServerOptions {
     }
 }
 
-/// Bounds on connections of any server. Those of a storage server are gateways': what a client may hold there is limited
-/// by them, and an upload stands before several servers.
+/// Bounds on connections of any server. The clients of a storage server are gateways: they limit what their clients may
+/// hold there, and an upload stands before several servers.
 pub fn storage_options(common: &ServerCommon) -> ServerOptions {
     let max_connections = process::connections(common.max_connections);
     ServerOptions {
