@@ -103,7 +103,7 @@ pub fn server_options(conf: &ProxyConf, swift: &SwiftConf) -> ServerOptions {
         max_head_size: 16 * swift.limits.max_header_size,
         idle_timeout: conf.proxy.keepalive_timeout(),
         max_requests_per_account: conf.proxy.max_requests_per_account,
-        max_slow_requests: SLOW_PER_SEAT * conf.common.max_clients.0,
+        max_slow_requests: conf.common.max_clients.0.saturating_mul(SLOW_PER_SEAT),
         min_transfer_rate: conf.proxy.min_transfer_rate,
         write_timeout: conf.proxy.client_timeout,
         arrival: Arrival {
