@@ -9,26 +9,19 @@ use crate::backend::Reply;
 use crate::fan_out;
 use crate::nodes::Node;
 use crate::shared::Shared;
-use bytes::{Bytes, BytesMut};
+use crate::upload_body::UploadBody;
+use bytes::Bytes;
 use futures_util::stream::FuturesUnordered;
 use md5::{Digest as _, Md5};
 use peer::{Body, BodyError, Digest, Feed, Footer};
 use request_pipeline::{Response, reply};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::oneshot;
 use vocabulary::hex;
 use world::BoxFuture;
 
 /// Chunks that may wait for a slow replica.
 pub(crate) const CHUNKS_AHEAD: usize = 8;
-/// Chunks of a large body are gathered to this size before they go out.
-const CHUNK: usize = 64 * 1024;
-/// … but what has come is sent on after this time.
-const GATHERING: Duration = Duration::from_secs(1);
-/// After fewer bytes than this, room for a chunk is made as they come: replicas may hold it for long.
-const FEW: usize = 4 * 1024;
-
 /// What becomes known at a body's end.
 pub(crate) struct BodyEnd {
     pub(crate) digest: Digest,
@@ -59,12 +52,15 @@ pub(crate) struct Fan<'a> {
 
 impl Fan<'_> {
     /// Moves the body to all replicas; answers with its MD5.
-    pub(crate) async fn pump(&mut self, mut body: Body, length: Option<u64>, most: u64) -> Result<String, Response> {
+    pub(crate) async fn pump(
+        &mut self,
+        mut body: UploadBody,
+        length: Option<u64>,
+        most: u64,
+    ) -> Result<String, Response> {
         let mut md5 = Md5::new();
         let mut received = 0u64;
-        loop {
-            let chunk = self.gather_chunk(&mut body).await?;
-            let Some(chunk) = chunk else { break };
+        while let Some(chunk) = body.next().await? {
             received += chunk.len() as u64;
             if received > most {
                 return Err(reply::status(413));
@@ -76,44 +72,6 @@ impl Fan<'_> {
             Some(length) if length != received => Err(self.shared.client_left()),
             _ => Ok(hex::encode(md5.finalize())),
         }
-    }
-
-    /// The next bytes of the client, in pieces worth sending; `None` at the end.
-    async fn gather_chunk(&self, body: &mut Body) -> Result<Option<Bytes>, Response> {
-        let Some(first) = self.read(body).await? else {
-            return Ok(None);
-        };
-        if first.len() >= CHUNK / 2 {
-            return Ok(Some(first));
-        }
-        let room = if first.len() < FEW { first.len() } else { CHUNK };
-        let mut gathered = BytesMut::with_capacity(room);
-        gathered.extend_from_slice(&first);
-        let clock = &self.shared.world.clock;
-        let began = clock.elapsed();
-        while gathered.len() < CHUNK {
-            let left = GATHERING.saturating_sub(clock.elapsed().saturating_sub(began));
-            // Servers wait for a body for a limited time, too: a slow client's bytes go out a few at a time.
-            let Ok(next) = self.shared.world.timeout(left, body.next()).await else {
-                break;
-            };
-            let Some(more) = self.received(next)? else { break };
-            gathered.extend_from_slice(&more);
-        }
-        Ok(Some(gathered.freeze()))
-    }
-
-    async fn read(&self, body: &mut Body) -> Result<Option<Bytes>, Response> {
-        let patience = self.shared.options.client_timeout;
-        let next = self.shared.world.timeout(patience, body.next()).await;
-        next.map_or_else(|_| Err(self.shared.client_stalled()), |next| self.received(next))
-    }
-
-    fn received(&self, next: Option<Result<Bytes, BodyError>>) -> Result<Option<Bytes>, Response> {
-        next.transpose().map_err(|error| match error {
-            BodyError::TimedOut => self.shared.client_stalled(),
-            _ => self.shared.client_left(),
-        })
     }
 
     async fn send(&mut self, chunk: Bytes) -> Result<(), Response> {

@@ -50,6 +50,7 @@ mod routing;
 mod shared;
 mod suppression;
 mod timings;
+mod upload_body;
 mod write_clock;
 mod write_order;
 

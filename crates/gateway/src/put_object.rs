@@ -1,9 +1,10 @@
 //! PUT of an object: to all replicas at once, streamed, answered at quorum.
 //!
 //! check → describe → write → conclude. A body up to [`SMALL`] is written whole, like any other write, so that a
-//! failing node is simply replaced; a longer one streams: all replicas are asked first ("Expect"), those that refuse
-//! are replaced by handoffs, and the bytes flow once a quorum has agreed. There are two paths because a streamed body
-//! cannot be sent again to a handoff, and costs an object server a second job on its device's workers.
+//! failing node is simply replaced; a longer one streams: when its first piece is here, all replicas are asked
+//! ("Expect"), those that refuse are replaced by handoffs, and the bytes flow once a quorum has agreed. There are two
+//! paths because a streamed body cannot be sent again to a handoff, and costs an object server a second job on its
+//! device's workers.
 //! The body's MD5 is computed once, here; services of this process use it ([`peer::Digest`]).
 //! Features may have more to say once the body has been read ([`request_pipeline::Footers`]): a small body's
 //! message simply gets it as headers, a streamed one carries it at its end ([`peer::Footer`]).
@@ -21,11 +22,12 @@ use crate::located::{LocatedObject, Updates, check_name, forwarded_headers, refu
 use crate::nodes::Node;
 use crate::route::Route;
 use crate::shared::Shared;
+use crate::upload_body::UploadBody;
 use crate::write_clock::WriteTime;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use http::header::{ETAG, HeaderMap, HeaderValue};
+use http::header::{ETAG, EXPECT, HeaderMap, HeaderValue};
 use md5::{Digest as _, Md5};
 use peer::message::{Message, PutObject, RequestContext};
 use peer::{Body, BodyError, Call, Digest, Footer, Target};
@@ -50,7 +52,7 @@ async fn put(shared: &Arc<Shared>, mut request: ClientRequest, object: LocatedOb
     let mut upload = Upload::describe(shared, request, object, (length, deletion))?;
     let written = match length {
         Some(length) if upload.is_written_whole(length) => upload.write_whole(body, length).await?,
-        _ => upload.write_streamed(body).await?,
+        _ => upload.write_streamed(upload.begin(body).await?).await?,
     };
     Ok(upload.conclude(written))
 }
@@ -120,6 +122,8 @@ struct Upload {
     /// What the client says the MD5 is.
     promised: Option<String>,
     length: Option<u64>,
+    /// The client sends nothing before "100 Continue" has come.
+    expects: bool,
     /// What features will say at the end.
     footers: Option<Footers>,
 }
@@ -161,6 +165,7 @@ impl Upload {
             time,
             promised: promised_etag(&request.headers),
             length,
+            expects: request.headers.contains_key(EXPECT),
             footers: request.footers,
         })
     }
@@ -197,6 +202,17 @@ impl Upload {
         let (path, replicas) = (&self.calls.message.target.path, self.calls.route.replicas());
         self.time
             .is_final(&self.shared.write_clock, path, replies, (answered, replicas))
+    }
+
+    /// A body that streams. Its first piece is awaited before any replica is asked: a client that sends next to nothing
+    /// costs no object server a place. One that waits to hear whether its body is wanted hears that from the replicas.
+    async fn begin(&self, body: Body) -> Result<UploadBody, Response> {
+        let mut body = UploadBody::new(&self.shared, body);
+        let asks_first = self.expects || self.calls.message.if_none_match.is_some();
+        if !asks_first && !body.begin().await? && self.length.is_some() {
+            return Err(self.shared.client_left());
+        }
+        Ok(body)
     }
 
     /// A small body.
@@ -259,7 +275,7 @@ impl Upload {
         }
     }
 
-    async fn write_streamed(&mut self, body: Body) -> Result<Written, Response> {
+    async fn write_streamed(&mut self, body: UploadBody) -> Result<Written, Response> {
         let footers = self.footers.take();
         let end = BodyEnd {
             digest: Digest::default(),

@@ -93,6 +93,9 @@ fn make(
     Ok(Arc::new(Gateway::new(shared, features)))
 }
 
+/// Requests of clients that are slow, for each request that is worked at.
+const SLOW_PER_SEAT: usize = 4;
+
 /// Bounds on clients' connections.
 pub fn server_options(conf: &ProxyConf, swift: &SwiftConf) -> ServerOptions {
     ServerOptions {
@@ -100,6 +103,7 @@ pub fn server_options(conf: &ProxyConf, swift: &SwiftConf) -> ServerOptions {
         max_head_size: 16 * swift.limits.max_header_size,
         idle_timeout: conf.proxy.keepalive_timeout(),
         max_requests_per_account: conf.proxy.max_requests_per_account,
+        max_slow_requests: conf.common.max_clients.0.saturating_mul(SLOW_PER_SEAT),
         min_transfer_rate: conf.proxy.min_transfer_rate,
         write_timeout: conf.proxy.client_timeout,
         arrival: Arrival {
@@ -111,11 +115,14 @@ pub fn server_options(conf: &ProxyConf, swift: &SwiftConf) -> ServerOptions {
     }
 }
 
-/// Bounds on connections of any server.
+/// Bounds on connections of any server. The clients of a storage server are gateways: they limit what their clients may
+/// hold there, and an upload stands before several servers.
 pub fn storage_options(common: &ServerCommon) -> ServerOptions {
+    let max_connections = process::connections(common.max_connections);
     ServerOptions {
         max_clients: common.max_clients.0,
-        max_connections: process::connections(common.max_connections),
+        max_connections,
+        max_slow_requests: max_connections,
         max_connections_per_address: common.max_connections_per_address,
         max_connections_spared: common.max_connections_spared.clone(),
         head_timeout: common.client_header_timeout,

@@ -15,7 +15,7 @@
 //! | which verb | `service.rs`, `verbs.rs`; what they share: `state.rs` |
 //! | what a request must have before anything else happens | `request.rs` |
 //! | what a device opens to | `devices.rs`; how it comes and goes: `storage-shell` |
-//! | GET and HEAD: what to send | `read.rs`; how it streams: `outgoing.rs` |
+//! | GET and HEAD: what to send | `read.rs`; how it streams: `outgoing.rs`, `pump.rs` |
 //! | PUT | `put.rs`, `put_plan.rs`, `upload.rs`; the body: `incoming.rs`; footers, commits: `wrapped.rs`, `mime.rs` |
 //! | POST and DELETE | `post.rs`, `delete.rs`; many DELETEs at once: `deletes.rs` |
 //! | which headers stay with an object | `kept.rs` |
@@ -39,6 +39,7 @@ pub mod mime;
 mod options;
 mod outgoing;
 mod post;
+mod pump;
 mod put;
 mod put_plan;
 mod read;

@@ -8,7 +8,8 @@
 use crate::devices::ObjectDevice;
 use crate::expiry;
 use crate::kept::is_shown;
-use crate::outgoing::{BodyPiece, OutgoingBody};
+use crate::outgoing::OutgoingBody;
+use crate::pump::BodyPiece;
 use crate::refusal::refused_by;
 use crate::request::{ObjectRequest, ReadHead, text};
 use crate::state::ObjectServerState;

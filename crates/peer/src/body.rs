@@ -9,6 +9,7 @@
 use crate::Footer;
 use crate::activity::Activity;
 use crate::digest::Digest;
+use crate::loan::Loan;
 use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 use http_body::{Frame, SizeHint};
@@ -64,6 +65,7 @@ enum Source {
 
 enum Item {
     Chunk(Bytes),
+    Lent(Loan),
     End,
     Fail(BodyError),
 }
@@ -327,6 +329,8 @@ fn poll_fed(
     let item = ready!(chunks.poll_recv(context));
     Poll::Ready(match item {
         Some(Item::Chunk(bytes)) => Some(Ok(bytes)),
+        // One that was taken back is empty, and no chunk.
+        Some(Item::Lent(loan)) => Some(Ok(loan.take_back().unwrap_or_default())),
         Some(Item::End) => {
             *over = true;
             None
@@ -467,6 +471,13 @@ impl Feed {
     /// Hands over a chunk, waiting for room; `false` if the consumer has gone.
     pub async fn send(&self, chunk: Bytes) -> bool {
         self.sender.send(Item::Chunk(chunk)).await.is_ok()
+    }
+
+    /// As [`Feed::send`], of a chunk that can be taken back until the consumer looks at it; `None` if it has gone.
+    pub async fn lend(&self, chunk: Bytes) -> Option<Loan> {
+        let loan = Loan::of(chunk);
+        self.sender.send(Item::Lent(loan.clone())).await.ok()?;
+        Some(loan)
     }
 
     /// Waits until a chunk can be handed over at once; `false` if the consumer has gone. A chunk that is made only then

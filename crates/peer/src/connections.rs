@@ -25,8 +25,6 @@ use world::{Clock, World};
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The same while requests wait for a seat.
 const LOOK_SOON: Duration = Duration::from_millis(20);
-/// Requests without a seat that wait for their clients, for each seat. They cost memory, not work.
-const PARKED_PER_SEAT: usize = 4;
 /// Requests that wait for a seat, for each seat; more would only be refused later.
 const WAITING_PER_SEAT: usize = 4;
 /// Milliseconds after which a connection without a request counts as unused.
@@ -38,6 +36,8 @@ const SHARE_ENDED: usize = 64;
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionLimits {
     pub(crate) seats: usize,
+    /// Requests without a seat that wait for their clients. They cost memory, not work.
+    pub(crate) parked: usize,
     pub(crate) connections: usize,
     /// 0 for any number.
     pub(crate) per_address: usize,
@@ -204,7 +204,7 @@ impl Connections {
         let now = self.clock.elapsed();
         self.ticks.set(now);
         let pressed = self.waiting.load(Relaxed) > 0;
-        let most_parked = self.limits.seats.saturating_mul(PARKED_PER_SEAT);
+        let most_parked = self.limits.parked;
         let mut table = self.table.lock();
         let table = &mut *table;
         let mut parked = table.entries.values().filter(|entry| entry.watch.is_parked()).count();

@@ -46,6 +46,8 @@ pub struct ServerOptions {
     pub max_connections_spared: IpNetworks,
     /// Requests of one account at a time; 0 for any number.
     pub max_requests_per_account: usize,
+    /// Requests that only wait for their clients and have given their place to others; beyond that slow ones are ended.
+    pub max_slow_requests: usize,
     /// How long a request may wait for others to end.
     pub seat_timeout: Duration,
     /// Headers per request.
@@ -119,6 +121,7 @@ impl ServerOptions {
     fn limits(&self) -> ConnectionLimits {
         ConnectionLimits {
             seats: self.max_clients,
+            parked: self.max_slow_requests,
             connections: self.max_connections.max(1),
             per_address: self.max_connections_per_address,
             spared: self.max_connections_spared.clone(),
@@ -143,6 +146,7 @@ impl Default for ServerOptions {
             max_connections_per_address: 0,
             max_connections_spared: IpNetworks::default(),
             max_requests_per_account: 0,
+            max_slow_requests: 4096,
             seat_timeout: Duration::from_secs(10),
             max_headers: 256,
             max_head_size: 64 * 1024,
@@ -238,13 +242,10 @@ pub async fn serve(
             options: options.clone(),
             mark: mark.clone(),
             admitted,
+            counted: options.open.one_more(),
         };
-        let connection = connection.receive(stream, from, shutdown.clone());
-        let counted = options.open.one_more();
-        world.spawn(async move {
-            connection.await;
-            drop(counted);
-        });
+        // By itself: a future inside another one takes twice its memory.
+        world.spawn(connection.receive(stream, from, shutdown.clone()));
     }
 }
 
@@ -255,6 +256,7 @@ struct Connection {
     options: ServerOptions,
     mark: Mark,
     admitted: Admitted,
+    counted: OneOpen,
 }
 
 impl Connection {
@@ -317,6 +319,7 @@ impl Connection {
             options,
             mark,
             admitted,
+            counted: _counted,
         } = self;
         let activity = admitted.activity().clone();
         let (stream, interim, names) =

@@ -24,11 +24,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, Take};
 use world::{BoxFuture, Clock, Stream};
 
 /// Exactly what hyper writes.
 const BARE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// Bytes of an answer that are read at a time. What is read is held until the client takes it, and hyper makes room for
+/// twice what it got when it got all that it asked for: with one byte less, 128 KiB is the most that it makes.
+const ANSWER_AT_ONCE: u64 = 128 * 1024 - 1;
 
 #[derive(Default)]
 struct Outbox {
@@ -85,7 +89,8 @@ impl Interim {
 
 /// The byte stream under hyper, of a server or a client.
 pub struct InterimStream {
-    inner: Box<dyn Stream>,
+    inner: Take<Box<dyn Stream>>,
+    read_at_once: u64,
     interim: Interim,
     heads: Heads,
     /// Bytes read that had no room yet.
@@ -147,8 +152,13 @@ impl InterimStream {
 
     fn new(inner: Box<dyn Stream>, side: Side, mark: Mark, watch: Option<Watch>) -> (Self, Names) {
         let (decoder, names) = Decoder::new(mark);
+        let read_at_once = match side {
+            Side::Server => u64::MAX,
+            Side::Client => ANSWER_AT_ONCE,
+        };
         let stream = Self {
-            inner,
+            inner: inner.take(read_at_once),
+            read_at_once,
             interim: Interim::default(),
             heads: Heads::new(side),
             held: VecDeque::new(),
@@ -186,7 +196,7 @@ impl InterimStream {
                 self.draining = std::mem::take(&mut outbox.bytes);
             }
             let front = self.draining.as_slices().0;
-            let written = std::task::ready!(Pin::new(&mut self.inner).poll_write(context, front))?;
+            let written = std::task::ready!(Pin::new(self.inner.get_mut()).poll_write(context, front))?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -249,6 +259,7 @@ impl AsyncRead for InterimStream {
             return Poll::Ready(Ok(()));
         }
         let before = buffer.filled().len();
+        this.inner.set_limit(this.read_at_once);
         std::task::ready!(Pin::new(&mut this.inner).poll_read(context, buffer))?;
         this.encode(buffer, before);
         Poll::Ready(Ok(()))
@@ -266,7 +277,7 @@ impl AsyncWrite for InterimStream {
             Ok(plain) => bytes.get(..plain).unwrap_or(bytes),
             Err(replaced) => return Poll::Ready(Ok(replaced)),
         };
-        let written = Pin::new(&mut this.inner).poll_write(context, bytes);
+        let written = Pin::new(this.inner.get_mut()).poll_write(context, bytes);
         this.watched(context, written)
     }
 
@@ -285,23 +296,23 @@ impl AsyncWrite for InterimStream {
             return Pin::new(this).poll_write(context, first);
         }
         std::task::ready!(this.drain(context))?;
-        let written = Pin::new(&mut this.inner).poll_write_vectored(context, slices);
+        let written = Pin::new(this.inner.get_mut()).poll_write_vectored(context, slices);
         this.watched(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
+        self.inner.get_ref().is_write_vectored()
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         std::task::ready!(this.drain(context))?;
-        Pin::new(&mut this.inner).poll_flush(context)
+        Pin::new(this.inner.get_mut()).poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         std::task::ready!(this.drain(context))?;
-        Pin::new(&mut this.inner).poll_shutdown(context)
+        Pin::new(this.inner.get_mut()).poll_shutdown(context)
     }
 }

@@ -74,7 +74,7 @@ impl ConnectionRequests {
             true => self.names.announce_empty(response.headers_mut()),
             false => self.names.announce(response.headers_mut()),
         }
-        response.map(|body| Answer { body, _end: end })
+        response.map(|body| Answer { body, end })
     }
 
     /// With a seat, where one is needed.
@@ -124,10 +124,11 @@ impl Drop for RequestEnd {
     }
 }
 
-/// The body of an answer; when it has been written, the request is over.
+/// The body of an answer; when it has been written, the request is over. A chunk is taken from the service only when
+/// the client has taken the one before: a slow client holds one.
 pub(crate) struct Answer {
     body: Body,
-    _end: RequestEnd,
+    end: RequestEnd,
 }
 
 impl http_body::Body for Answer {
@@ -138,6 +139,10 @@ impl http_body::Body for Answer {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<http_body::Frame<Bytes>, BodyError>>> {
+        if self.end.activity.has_bytes() {
+            // hyper asks again when what it has is written, and is woken for that.
+            return Poll::Pending;
+        }
         Pin::new(&mut self.body).poll_frame(context)
     }
 

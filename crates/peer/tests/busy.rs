@@ -17,8 +17,8 @@ use world::World;
 /// Longer than anything here takes.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Answers `/wait` when it is let go, `/large` with more than sockets hold, and anything else with the length of what
-/// came.
+/// Answers `/wait` when it is let go, `/large` with more than sockets hold, `/pieces` with the same in pieces, and
+/// anything else with the length of what came.
 #[derive(Default)]
 struct Pages {
     begun: AtomicUsize,
@@ -32,6 +32,11 @@ impl HttpService for Pages {
         match request.uri().path() {
             "/wait" => self.go.notified().await,
             "/large" => return Response::new(Body::whole(vec![b'x'; 32 << 20])),
+            "/pieces" => {
+                let piece = || Ok(vec![b'x'; 1 << 15].into());
+                let pieces = futures_util::stream::iter((0..1024).map(move |_| piece()));
+                return Response::new(Body::stream(pieces, Some(32 << 20)));
+            }
             _ => {}
         }
         match request.into_body().collect(1 << 30).await {
@@ -194,6 +199,44 @@ async fn slow_clients_give_up_their_seats() {
     writer.write_all(b"23").await.unwrap();
     assert!(rest(&mut writer).await.ends_with("\r\n\r\n3"));
     assert!(rest(&mut reader).await.len() > 32 << 20);
+}
+
+#[tokio::test]
+async fn as_many_slow_requests_wait_for_their_clients_as_may() {
+    let server = Server::start(ServerOptions {
+        max_clients: 1,
+        max_slow_requests: 8,
+        ..ServerOptions::default()
+    });
+    let mut slow = Vec::new();
+    for number in 1..=9 {
+        slow.push(server.send("PUT / HTTP/1.1\r\nContent-Length: 2\r\n\r\n1").await);
+        server.until_begun(number).await;
+    }
+    assert_eq!(server.options.refusals.count(ServerRefusal::Slow), 0);
+    assert!(server.ask("/").await.starts_with("HTTP/1.1 200"));
+    assert_eq!(server.options.refusals.count(ServerRefusal::Slow), 1, "eight, not nine");
+    let mut ended = 0;
+    for stream in &mut slow {
+        // The one that was ended may be closed already.
+        let _ = stream.write_all(b"2").await;
+        let mut status = [0; 12];
+        let answered = stream.read_exact(&mut status).await.is_ok() && status.ends_with(b"200");
+        ended += usize::from(!answered);
+    }
+    assert_eq!(ended, 1);
+}
+
+#[tokio::test]
+async fn an_answer_in_pieces_reaches_a_client_with_little_room_whole() {
+    let server = Server::start(few());
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(1 << 15).unwrap();
+    let mut stream = socket.connect(([127, 0, 0, 1], server.port).into()).await.unwrap();
+    let request = b"GET /pieces HTTP/1.1\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    let answer = rest(&mut stream).await;
+    assert_eq!(answer.split_once("\r\n\r\n").unwrap().1.len(), 32 << 20);
 }
 
 #[tokio::test]

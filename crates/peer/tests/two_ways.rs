@@ -297,3 +297,19 @@ async fn a_connection_goes_on_after_a_refusal_or_says_that_it_ends() {
     .await;
     assert!(large.contains("Connection: close"), "{large}");
 }
+
+#[tokio::test]
+async fn an_answer_comes_in_pieces_that_may_be_held_for_a_slow_client() {
+    let set = start();
+    let sent = Bytes::from(vec![b'x'; 1 << 20]);
+    let call = put("a", Body::whole(sent.clone()));
+    let answer = set.peers.send("127.0.0.1", set.port, call, TIMEOUTS).await.unwrap();
+    let (mut body, mut received) = (answer.into_body(), 0);
+    while let Some(piece) = body.next().await {
+        let length = piece.unwrap().len();
+        assert!(length <= 128 * 1024, "{length}");
+        received += length;
+    }
+    assert_eq!(received, sent.len());
+    set.shutdown.begin();
+}
