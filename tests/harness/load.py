@@ -25,13 +25,13 @@ class Load:
     `expected` maps a name to the fingerprints of the bodies it may have now: one when the last change was acknowledged,
     more (None for deleted) when a change was cut off and may or may not have happened. A wrong read is recorded in
     `wrong`, a failed request in `failed`. Without `rewrites` every name is written once: for clusters where a replica may be
-    out of date, which Swift lets a reader see.
+    out of date, which Swift lets a reader see. `pause` is how long each user rests between two requests.
     """
 
     patience = 90  # seconds for one answer
 
-    def __init__(self, auth_url, *, threads=6, container="load", seed=0, rewrites=True):
-        self.auth_url, self.container, self.rewrites = auth_url, container, rewrites
+    def __init__(self, auth_url, *, threads=6, container="load", seed=0, rewrites=True, pause=0.0):
+        self.auth_url, self.container, self.rewrites, self.pause = auth_url, container, rewrites, pause
         self.expected, self.wrong, self.failed = {}, [], []
         self.acknowledged = 0
         self.stopping = threading.Event()
@@ -54,7 +54,7 @@ class Load:
 
     def _work(self, user):
         dice, client, counter = random.Random(user), None, 0
-        while not self.stopping.is_set():
+        while not self.stopping.wait(self.pause):
             counter += 1
             name = self._name(user, dice, counter)
             try:

@@ -10,7 +10,8 @@ from harness.load import Load
 
 
 def main(auth_url, *once):
-    with Load(auth_url, threads=4, rewrites=not once) as load:
+    # What is written once stays, and is all read at the end: less of it lasts for a longer time.
+    with Load(auth_url, threads=4, rewrites=not once, pause=0.2 if once else 0) as load:
         for _ in sys.stdin:
             print(json.dumps({"acknowledged": load.acknowledged, "last_failure": load.failed[-1:]}), flush=True)
     load.patience, failed = 90, list(load.failed)

@@ -181,7 +181,7 @@ class LoadApart:
 
     def end(self):
         """What was acknowledged, failed, was wrong, and was read back at the end."""
-        output, _ = self.child.communicate(timeout=600)
+        output, _ = self.child.communicate(timeout=1800)
         return json.loads(output.splitlines()[-1])
 
     def __enter__(self):

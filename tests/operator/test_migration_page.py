@@ -211,12 +211,12 @@ def test_one_node_and_one_gateway_change_hands_and_come_back(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_one_node_and_one_gateway_of_several_change_hands_under_load(tmp_path):
     read(tmp_path, steps_of(("storage1", "proxy1")), ["storage1"])
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_the_whole_page(tmp_path):
     read(tmp_path, page.steps(PAGE), list(STORAGE))
