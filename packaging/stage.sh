@@ -41,6 +41,10 @@ for sample in "$root"/etc/*-sample; do
 done
 # Not in /etc: the package manager would ask about a file that the operator has written before the package came.
 put 0644 "$here/debian/default" usr/share/martlet/default
+# For the machines of Prometheus and of Grafana, which read neither of their own accord.
+for file in "$root"/etc/prometheus/*.yml "$root"/etc/grafana/*.json; do
+    put 0644 "$file" "usr/share/martlet/${file#"$root/etc/"}"
+done
 
 units=$stage/usr/lib/systemd/system
 for unit in martlet.target martlet-up.service martlet-recon-cron.service martlet-recon-cron.timer; do

@@ -51,24 +51,32 @@ def ini(sections):
 class Layout:
     """A directory with etc/ and srv/: `nodes` storage nodes share `devices` devices between them.
 
-    `overrides` maps a server ("proxy", "object", …) to sections to options to set on top.
+    All nodes have them in one folder, so that a daemon of any finds those of all. With `apart` each has a folder of its own, as machines
+    have (`srv_of`). `overrides` maps a server ("proxy", "object", …) to sections to options to set on top.
     """
 
     def __init__(self, root, *, nodes=1, devices=4, replicas=3, part_power=8, policies=("gold", "silver"),
-                 memcached_port=None, workers=1, overrides=None, start_delay=0, pipeline=filters.PIPELINE):
+                 memcached_port=None, workers=1, overrides=None, start_delay=0, pipeline=filters.PIPELINE, apart=False):
         self.root = Path(root)
         self.etc, self.srv, self.run = self.root / "etc", self.root / "srv", self.root / "run"
-        self.nodes, self.replicas, self.part_power = nodes, replicas, part_power
+        self.nodes, self.replicas, self.part_power, self.apart = nodes, replicas, part_power, apart
         self.policies, self.workers, self.pipeline = policies, workers, pipeline
         self.memcached_port, self.overrides = memcached_port, overrides or {}
         self.devices = [f"sdb{number + 1}" for number in range(devices)]
         self.proxy_port = free_port()
         self.ports = {(role, node): free_port() for role in ROLES for node in range(nodes)}
-        for folder in (self.etc, self.run, *(self.srv / name for name in self.devices)):
+        devices = (self.srv_of(self.node_of(index)) / name for index, name in enumerate(self.devices))
+        for folder in (self.etc, *map(self.run_of, range(nodes)), *devices):
             folder.mkdir(parents=True, exist_ok=True)
 
     def node_of(self, index):
         return index % self.nodes
+
+    def srv_of(self, node):
+        return self.srv / f"node{node + 1}" if self.apart else self.srv
+
+    def run_of(self, node):
+        return self.run / f"node{node + 1}" if self.apart else self.run
 
     def write(self):
         """Write every file; call again after changing a field."""
@@ -124,12 +132,12 @@ class Layout:
 
     def _storage(self, role, node):
         return {
-            "DEFAULT": {**self._common(self.ports[role, node]), "devices": self.srv, "mount_check": "false",
-                        "recon_cache_path": self.run},
+            "DEFAULT": {**self._common(self.ports[role, node]), "devices": self.srv_of(node), "mount_check": "false",
+                        "recon_cache_path": self.run_of(node)},
             "pipeline:main": {"pipeline": f"healthcheck recon {role}-server"},
             f"app:{role}-server": {"use": f"egg:swift#{role}", **({} if role == "account" else PATIENCE),
                                    **({"container_update_timeout": 10} if role == "object" else {})},
-            "filter:recon": {"use": "egg:swift#recon", "recon_cache_path": self.run},
+            "filter:recon": {"use": "egg:swift#recon", "recon_cache_path": self.run_of(node)},
             "filter:healthcheck": {"use": "egg:swift#healthcheck"},
             f"{role}-replicator": PATIENCE, f"{role}-auditor": AUDIT_FAST if role == "object" else {},
             ("account-reaper" if role == "account" else f"{role}-updater"): PATIENCE,

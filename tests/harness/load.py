@@ -7,7 +7,11 @@ import threading
 
 from harness.client import Client
 
-SIZES = [0, 1, 100, 4096, 4096, 4096, 65536, 65537, 300_000, 1_500_000]
+SMALL_SIZES = [0, 1, 100, 4096, 4096, 4096, 65536, 65537]
+LARGE_SIZES = [300_000, 1_500_000]
+SIZES = SMALL_SIZES + LARGE_SIZES
+# Nothing goes when each name is written once: large ones are rare, so that drives of 300 MB last for minutes.
+SIZES_WRITTEN_ONCE = SMALL_SIZES * 8 + LARGE_SIZES
 
 
 def fingerprint(body):
@@ -21,13 +25,13 @@ class Load:
     `expected` maps a name to the fingerprints of the bodies it may have now: one when the last change was acknowledged,
     more (None for deleted) when a change was cut off and may or may not have happened. A wrong read is recorded in
     `wrong`, a failed request in `failed`. Without `rewrites` every name is written once: for clusters where a replica may be
-    out of date, which Swift lets a reader see.
+    out of date, which Swift lets a reader see. `pause` is how long each user rests between two requests.
     """
 
     patience = 90  # seconds for one answer
 
-    def __init__(self, auth_url, *, threads=6, container="load", seed=0, rewrites=True):
-        self.auth_url, self.container, self.rewrites = auth_url, container, rewrites
+    def __init__(self, auth_url, *, threads=6, container="load", seed=0, rewrites=True, pause=0.0):
+        self.auth_url, self.container, self.rewrites, self.pause = auth_url, container, rewrites, pause
         self.expected, self.wrong, self.failed = {}, [], []
         self.acknowledged = 0
         self.stopping = threading.Event()
@@ -50,7 +54,7 @@ class Load:
 
     def _work(self, user):
         dice, client, counter = random.Random(user), None, 0
-        while not self.stopping.is_set():
+        while not self.stopping.wait(self.pause):
             counter += 1
             name = self._name(user, dice, counter)
             try:
@@ -70,7 +74,7 @@ class Load:
         known = self.expected.get(name)
         deed = dice.random()
         if known is None or (deed < 0.5 and self.rewrites):
-            self._change(client, name, dice.randbytes(dice.choice(SIZES)))
+            self._change(client, name, dice.randbytes(dice.choice(SIZES if self.rewrites else SIZES_WRITTEN_ONCE)))
         elif deed < 0.6 and self.rewrites:
             self._change(client, name, None)
         else:

@@ -163,20 +163,25 @@ class LoadApart:
         self.child = subprocess.Popen([str(part) for part in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                       env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])})
 
-    def acknowledged(self):
-        """Writes so far."""
+    def told(self):
+        """How many writes were acknowledged so far, and the last failure."""
         self.child.stdin.write("\n")
         self.child.stdin.flush()
-        return int(self.child.stdout.readline())
+        return json.loads(self.child.stdout.readline())
 
     def go_on(self, writes=20):
         """Until so many more writes were acknowledged."""
-        enough = self.acknowledged() + writes
-        until(lambda: self.acknowledged() >= enough, within=60, what="the load going on")
+        enough = self.told()["acknowledged"] + writes
+
+        def is_enough():
+            told = self.told()
+            assert told["acknowledged"] >= enough, told
+            return True
+        until(is_enough, within=120, what="the load going on")
 
     def end(self):
         """What was acknowledged, failed, was wrong, and was read back at the end."""
-        output, _ = self.child.communicate(timeout=600)
+        output, _ = self.child.communicate(timeout=1800)
         return json.loads(output.splitlines()[-1])
 
     def __enter__(self):

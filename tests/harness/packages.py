@@ -9,6 +9,9 @@ import pytest
 from harness.places import REPOSITORY, martlet
 from harness.process import run
 
+# Where a package lays the rules for Prometheus and the dashboard for Grafana.
+MONITORING = [f"/usr/share/martlet/{file.relative_to(REPOSITORY / 'etc')}" for folder in ("prometheus", "grafana") for file in (REPOSITORY / "etc" / folder).iterdir()]
+
 
 def arch():
     return run(["dpkg", "--print-architecture"]).stdout.strip()

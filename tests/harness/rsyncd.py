@@ -7,7 +7,7 @@ from harness.waiting import free_port, listening
 
 
 class Rsyncd:
-    """`module("container")` is what stands in `rsync_module`."""
+    """`module("container")` is what stands in `rsync_module`; `modules` are in `srv`, or maps each to its folder."""
 
     def __init__(self, root, srv, modules=("account", "container", "object")):
         self.port = free_port()
@@ -15,8 +15,8 @@ class Rsyncd:
         lines = ["use chroot = no", f"pid file = {root / 'rsyncd.pid'}", f"log file = {root / 'rsyncd.log'}"]
         if getpass.getuser() == "root":
             lines += ["uid = root", "gid = root"]
-        for name in modules:
-            lines += [f"[{name}]", f"path = {srv}", "read only = no", "max connections = 8", f"lock file = {root / name}.lock"]
+        for name, path in (modules if isinstance(modules, dict) else dict.fromkeys(modules, srv)).items():
+            lines += [f"[{name}]", f"path = {path}", "read only = no", "max connections = 8", f"lock file = {root / name}.lock"]
         self.conf.write_text("\n".join(lines) + "\n")
         command = ["rsync", "--daemon", "--no-detach", f"--port={self.port}", "--address=127.0.0.1", f"--config={self.conf}"]
         self.process = Process(command, root / "log/rsyncd.log")

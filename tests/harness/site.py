@@ -72,7 +72,7 @@ class Terminal:
 
 class Site:
     """`addresses` by names of machines, all in one network; `package` is the folder that all see as /package; `instead`
-    is what is done instead of some commands, besides INSTEAD."""
+    is what is done instead of some commands, besides INSTEAD. What fails leaves the machines' journals in `place`."""
 
     def __init__(self, place, package, addresses, instead=()):
         self.place, self.package, self.addresses, self.instead = place, package, addresses, [*instead, *INSTEAD]
@@ -103,7 +103,11 @@ class Site:
             machine.run(f"cat > /usr/local/bin/{command} <<'THERE'\n{script}THERE\nchmod +x /usr/local/bin/{command}")
         self.terminals[name] = Terminal(machine)
 
-    def __exit__(self, *_):
+    def __exit__(self, kind=None, *_):
+        if kind:
+            for name in self.terminals:
+                journal = self.machines[name].run("journalctl --no-pager", check=False).stdout
+                (self.place / f"{name}.journal").write_text(journal)
         for terminal in self.terminals.values():
             terminal.close()
         for machine in self.machines.values():

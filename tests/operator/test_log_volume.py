@@ -134,7 +134,8 @@ def test_lines_on_standard_error_say_whose_they_are(cluster):
         lines = process.text().splitlines()
         assert lines and all(re.match(rf"\S+Z {role}-server: ", line) for line in lines), lines
     conf = running.etc / "container-server.conf"
-    assert re.search(r"Z container-updater:  INFO ", pass_over(running, "container-updater", "container"))
+    output = pass_over(running, "container-updater", "container")
+    assert re.search(r"Z container-updater:  INFO \d+ done, ", output) and not re.search(r"container-updater: .*container-updater: ", output), output
     Client(running.auth_url).put("another")  # or there is nothing to report
     conf.write_text(conf.read_text().replace("[DEFAULT]", "[DEFAULT]\nlog_name = rack7", 1))
-    assert re.search(r"Z rack7:  INFO ", pass_over(running, "container-updater", "container"))
+    assert re.search(r"Z rack7:  INFO container-updater: ", pass_over(running, "container-updater", "container"))

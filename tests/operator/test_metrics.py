@@ -19,6 +19,7 @@ SAMPLE = re.compile(r'([a-z_]+)(?:\{(.*)\})? (\S+)')
 CATALOGUE = {name: kind for name, kind in re.findall(r"^\| `(\w+)` \| (\w+) \|", (REPOSITORY / "docs/reference/metrics.md").read_text(), re.M)}
 
 
+ROOM = {"martlet_device_bytes", "martlet_device_free_bytes", "martlet_device_files", "martlet_device_free_files"}
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 
 
@@ -201,6 +202,20 @@ def test_what_is_quarantined_is_told_once_on_a_node(make_system):
     for role in ROLES:
         until(lambda role=role: told(role), what=f"figures of the {role} server")
         assert told(role) == {kind for kind, whose in aside.items() if whose == role}
+
+
+def test_the_room_of_a_device_is_told_once_on_a_node(make_system):
+    system = make_system("separate").start()
+    client = Client(system.auth_url)
+    for number in range(30):
+        client.put(f"c{number}")
+        client.put(f"c{number}", "o", body=b"x")
+
+    def tellers():
+        pages = {role: samples(scrape(system.layout.ports[role, 0])) for role in ROLES}
+        return {(dict(labels)["device"], name, role) for role, page in pages.items() for name, labels in page if name in ROOM}
+    told = {(device, name, "object") for device in system.layout.devices for name in ROOM}
+    until(lambda: tellers() == told, what="the room of each device, told by the object server alone")
 
 
 def reached(port):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.machine import on_a_copy
-from harness.packages import ONE_MACHINE, arch, build, life, lived
+from harness.packages import MONITORING, ONE_MACHINE, arch, build, life, lived
 from harness.places import REPOSITORY, martlet
 from harness.process import run
 from harness.waiting import free_port
@@ -30,6 +30,7 @@ def test_what_is_in_it(packages):
     for name in ("/usr/bin/martlet", "/usr/share/martlet/default", "/usr/lib/martlet/bin/swift-object-server"):
         assert name in names, name
     assert {f"/etc/swift/{sample.name}" for sample in (REPOSITORY / "etc").glob("*-sample")} <= names
+    assert set(MONITORING) <= names
     for role in ("proxy", "account", "container", "object"):
         assert {f"/usr/lib/systemd/system/martlet-{role}.service", f"/usr/lib/systemd/system/martlet-{role}@.service"} <= names
     assert not [line for line in listed.splitlines() if line.split()[1] != "root/root"]

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from harness.machine import on_a_copy
-from harness.packages import arch, build_rpm, life, lived, old_and_new
+from harness.packages import MONITORING, arch, build_rpm, life, lived, old_and_new
 from harness.places import REPOSITORY, martlet
 from harness.process import run
 from harness.waiting import free_port
@@ -35,6 +35,7 @@ def test_its_files_are_those_of_the_debian_package(new, packages):
     lines = [line.split() for line in told.splitlines()]
     files = {line[0] for line in lines if not line[1].startswith("d")}
     assert files - set(RPMS_OWN) == {name for name in debian if not name.startswith(DEBIANS_OWN)}
+    assert set(MONITORING) <= files
     assert {line[2] for line in lines} == {"root:root"}
     modes = {line[0]: line[1] for line in lines}
     assert modes["/usr/bin/martlet"] == "-rwxr-xr-x" and modes["/etc/swift/swift.conf-sample"] == "-rw-r--r--"

@@ -7,7 +7,7 @@ import tarfile
 import pytest
 
 from harness.machine import on_a_copy
-from harness.packages import life, lived, old_and_new, quick
+from harness.packages import MONITORING, life, lived, old_and_new, quick
 from harness.places import REPOSITORY, martlet
 from harness.process import Process, run
 from harness.waiting import free_port, until
@@ -55,6 +55,7 @@ def test_what_is_in_it(new):
     assert files - {"INSTALL", "install.sh", *[f"scripts/{name}" for name in ("files", "postinst", "prerm", "postrm")]} == set(listed)
     assert {"usr/bin/martlet", "usr/lib/systemd/system/martlet.target", "usr/share/man/man8/martlet.8.gz", "usr/share/doc/martlet/LICENSE"} <= files
     assert {f"etc/swift/{sample.name}" for sample in (REPOSITORY / "etc").glob("*-sample")} <= files
+    assert {name.lstrip("/") for name in MONITORING} <= files
     assert {(entry.uid, entry.gid, entry.uname) for entry in entries.values()} == {(0, 0, "")}
     assert "usr/bin/martlet up" in instructions and entries["usr/bin/martlet"].mode == 0o755
 

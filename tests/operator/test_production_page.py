@@ -42,7 +42,7 @@ def test_the_cluster_of_the_page_stores_its_first_object_and_is_well(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_the_whole_page(tmp_path):
     read(tmp_path, page.steps(PAGE))
 

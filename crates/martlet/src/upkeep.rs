@@ -50,6 +50,8 @@ const CONTAINER_UPDATER: &str = "container-updater";
 
 /// Three passes at the default interval, and longer than replication takes to bring an old figure.
 const FIGURES_INTERVAL: Duration = Duration::from_secs(15 * 60);
+/// Sent again no more often, however short the interval.
+const FIGURES_REPEATED_EVERY: Duration = Duration::from_secs(60);
 
 /// A pass over a cluster in one process costs little, and its user looks at the result at once.
 const UP_INTERVAL: Duration = Duration::from_secs(15);
@@ -313,6 +315,7 @@ impl UpkeepContext<'_> {
             settings.account_suppression_time,
             FIGURES_INTERVAL,
         );
+        let job = job.repeating_every(FIGURES_REPEATED_EVERY);
         self.daemon(conf, job, settings.containers_per_second, settings.interval)
     }
 

@@ -66,6 +66,15 @@ pub enum EngineError {
         /// What the system said.
         source: io::Error,
     },
+    /// Objects lie where other secrets than the caller's put them; all of them were left alone.
+    #[error(
+        "no object in {path} lies where swift_hash_path_prefix and swift_hash_path_suffix put it: the swift.conf that was \
+         read has other secrets than the servers of this device; nothing was quarantined, and nothing there is audited"
+    )]
+    OtherSecrets {
+        /// The directory of a policy's objects.
+        path: String,
+    },
     /// The caller's metadata contradict what it wrote.
     #[error("refused: {0}")]
     Contradiction(String),
@@ -79,7 +88,7 @@ impl EngineError {
             EngineError::Corrupt { .. } | EngineError::Collision { .. } => FaultKind::Data,
             EngineError::NoSpace { .. } => FaultKind::NoSpace,
             EngineError::DeviceUnavailable { .. } | EngineError::Io { .. } => FaultKind::Device,
-            EngineError::Contradiction(_) => FaultKind::Caller,
+            EngineError::Contradiction(_) | EngineError::OtherSecrets { .. } => FaultKind::Caller,
         }
     }
 

@@ -23,6 +23,7 @@ mod fields;
 pub mod log;
 pub mod log_json;
 pub mod metrics;
+mod own_name;
 pub mod statsd;
 pub mod storage;
 pub mod template;

@@ -2,10 +2,12 @@
 //!
 //! `2026-11-20T12:23:46.123456Z object-server:  INFO request{txn=tx…}: message field=value`; lines about requests
 //! ([`access`], [`storage`]) stand after time and name as they are. The system's log adds the time by itself; a line
-//! that it cannot take is lost. A tool's lines have no name.
+//! that it cannot take is lost. A tool's lines have no name. A message that begins with the name that already stands
+//! before it, as those of daemons do, is written without it ([`own_name`]).
 //! The time on a line is the machine's own and decides nothing.
 
 use crate::access::AccessLine;
+use crate::own_name::NamedFields;
 use crate::storage::StorageLine;
 use settings::{LogFacility, LogLevel};
 use std::{fmt, io};
@@ -28,6 +30,7 @@ pub fn start(level: LogLevel, name: Option<String>) {
         .with_max_level(filter(level))
         .with_writer(io::stderr)
         .with_ansi(false)
+        .fmt_fields(NamedFields::of(name.as_deref()))
         .event_format(Lines::timed(name))
         .finish();
     // A second start (in tests) keeps the first one's settings.
@@ -46,10 +49,12 @@ pub struct SystemLog {
 
 /// As [`start`], but into the system's log.
 pub fn start_in(log: SystemLog, level: LogLevel) {
+    let fields = NamedFields::of(Some(&log.name));
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(filter(level))
         .with_writer(log)
         .with_ansi(false)
+        .fmt_fields(fields)
         .event_format(Lines {
             events: Format::default().with_target(false).with_ansi(false).without_time(),
             time: (),
@@ -292,6 +297,7 @@ mod tests {
             .with_max_level(filter(LogLevel::Notice))
             .with_writer(move || writer.clone())
             .with_ansi(false)
+            .fmt_fields(NamedFields::of(Some("object-server")))
             .event_format(Lines::timed(Some("object-server".to_owned())))
             .finish();
         tracing::subscriber::with_default(subscriber, || {
@@ -301,10 +307,15 @@ mod tests {
             tracing::debug!("not shown");
             tracing::warn!("a\nname\r\u{7f}\n\n");
             tracing::info!(target: REQUESTS, "{}", "1.2.3.4 - GET /");
+            tracing::info!("{}: a pass", "object-server");
         });
         let text = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 3, "{text}");
+        assert_eq!(lines.len(), 4, "{text}");
+        assert!(
+            lines[3].ends_with("Z object-server:  INFO request{txn=\"tx1\"}: a pass"),
+            "{text}"
+        );
         assert!(
             lines[0].contains("Z object-server:  WARN request{txn=\"tx1\"}: device is slow device=\"sdb1\""),
             "{text}"

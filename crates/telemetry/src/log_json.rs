@@ -1,10 +1,11 @@
 //! Events as JSON: one object on a line of standard error (`log_json = true`).
 //!
 //! `{"time":…,"level":"WARN","name":"object-server","message":…,"context":{"txn":…},"fields":{"device":"sdb1"}}`; lines
-//! about requests have their text as the message and `"kind":"request"`.
+//! about requests have their text as the message and `"kind":"request"`. A message does not begin with the name again.
 //! Always holds: a line is one valid JSON object, whatever names are in it; names of clients stand in values only.
 
 use crate::log::{REQUESTS, filter};
+use crate::own_name::without_own_name;
 use serde_json::{Map, Value};
 use settings::LogLevel;
 use std::{fmt, io};
@@ -92,7 +93,10 @@ where
         if event.metadata().target() == REQUESTS {
             line.insert("kind".into(), "request".into());
         }
-        let message = recorded.0.remove("message").unwrap_or_default();
+        let message = match recorded.0.remove("message").unwrap_or_default() {
+            Value::String(text) => without_own_name(&text, &self.name).into(),
+            other => other,
+        };
         line.insert("message".into(), message);
         let mut around = Map::new();
         for span in context.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
@@ -153,10 +157,11 @@ mod tests {
             tracing::warn!(device = "sdb1", errors = 3, "device \"is\"\n{}", "slow");
             tracing::debug!("not shown");
             tracing::info!(target: REQUESTS, "{}", "1.2.3.4 - GET /");
+            tracing::info!("{}: a pass", "object-server");
         });
         let text = String::from_utf8(kept.0.lock().clone()).unwrap();
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(lines.len(), 2, "{text}");
+        assert_eq!(lines.len(), 3, "{text}");
         let mut first = lines[0].clone();
         let time = first["time"].take();
         assert!(
@@ -171,5 +176,6 @@ mod tests {
         assert_eq!(first, expected);
         assert_eq!(lines[1]["kind"], "request");
         assert_eq!(lines[1]["message"], "1.2.3.4 - GET /");
+        assert_eq!(lines[2]["message"], "a pass");
     }
 }

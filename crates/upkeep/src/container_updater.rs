@@ -41,6 +41,11 @@ pub struct ContainerUpdater {
     concurrency: usize,
     suppression: Duration,
     again: Duration,
+    /// How often, and the last pass that did.
+    repeat_every: Duration,
+    repeated: Option<Duration>,
+    /// Whether this pass does.
+    repeats: bool,
     /// Until when accounts are left in peace.
     suppressed: HashMap<String, Duration>,
     /// The stamp under which a database had last nothing to report.
@@ -93,18 +98,29 @@ impl ContainerReport {
 
 impl ContainerUpdater {
     /// Looks at up to `concurrency` databases at a time; an account that could not be updated is left
-    /// in peace for `suppression`. What changed within the time `again` is sent in every pass.
+    /// in peace for `suppression`. What changed within the time `again` is sent in every pass, unless
+    /// [`Self::repeating_every`] makes that rarer.
     pub fn new(disks: Disks, accounts: RingClient, concurrency: usize, suppression: Duration, again: Duration) -> Self {
         Self {
             accounts,
             concurrency: concurrency.max(1),
             suppression,
             again,
+            repeat_every: Duration::ZERO,
+            repeated: None,
+            repeats: true,
             suppressed: HashMap::new(),
             unchanged: KnownDatabases::default(),
             peer_failures: PeerFailures::new(NAME),
             state: WalkState::new(NAME, disks),
         }
+    }
+
+    /// The same, sending figures that did not change in one pass within this time: passes may follow each other
+    /// quickly, and each report is a request to every primary of the account, for each replica of the container.
+    #[must_use]
+    pub fn repeating_every(self, repeat_every: Duration) -> Self {
+        Self { repeat_every, ..self }
     }
 
     fn is_suppressed(&self, account: &str) -> bool {
@@ -115,7 +131,7 @@ impl ContainerUpdater {
     async fn attend(&self, device: &OpenDevice, location: Location) -> ContainerReport {
         let hash = location.hash();
         let known = self.unchanged.of(&device.name, hash);
-        let (world, again) = (self.state.world().clone(), self.again);
+        let (world, again) = (self.state.world().clone(), (self.again, self.repeats));
         match device.run(move || look(&world, location, known, again)).await {
             None => ContainerReport::of(hash, (0, 1)),
             Some(Look::Unchanged(stamp)) => self.nothing_new(hash, Some(stamp)),
@@ -239,6 +255,16 @@ impl WalkJob for ContainerUpdater {
     type Item = Location;
     type Outcome = ContainerReport;
 
+    async fn begin(&mut self) -> Vec<String> {
+        let now = self.state.world().clock.elapsed();
+        let is_due = |last| now.saturating_sub(last) >= self.repeat_every;
+        self.repeats = self.repeated.is_none_or(is_due);
+        if self.repeats {
+            self.repeated = Some(now);
+        }
+        self.state.disks.names().await
+    }
+
     async fn open(&mut self, name: String) -> OpenedDevice<Self> {
         let partitions = |root: &DeviceRoot| Location::partitions(root, Kind::Container);
         OpenDevice::open_with(&mut self.state.disks, NAME, name, partitions).await
@@ -285,8 +311,14 @@ impl WalkJob for ContainerUpdater {
     }
 }
 
-/// Opens the database, unless it is as it was when there was nothing to report.
-fn look(world: &World, location: Location, known: Option<u64>, again: Duration) -> Result<Look, Error> {
+/// Opens the database, unless it is as it was when there was nothing to report. What changed within the time `again` is
+/// not forgotten, and sent once more where this pass `repeats`.
+fn look(
+    world: &World,
+    location: Location,
+    known: Option<u64>,
+    (again, repeats): (Duration, bool),
+) -> Result<Look, Error> {
     let stamp = DatabaseStamp::of(world, &location);
     if let (Some(stamp), Some(known)) = (stamp, known)
         && stamp.value == known
@@ -306,7 +338,8 @@ fn look(world: &World, location: Location, known: Option<u64>, again: Duration) 
     }
     match differs(&info) {
         true => Ok(Look::Report(Box::new((broker, info)))),
-        false if is_recent => Ok(Look::Repeat(Box::new(info))),
+        false if is_recent && repeats => Ok(Look::Repeat(Box::new(info))),
+        false if is_recent => Ok(Look::Reported(None)),
         false => Ok(Look::Reported(trusted)),
     }
 }

@@ -117,6 +117,24 @@ async fn recent_figures_are_sent_again() {
     assert!(site.fake.lines().is_empty());
 }
 
+/// Passes that follow each other quickly cost an account's servers one request for each change, not one for each pass.
+#[tokio::test]
+async fn figures_are_not_sent_again_in_every_pass() {
+    let mut site = Site::with_recon(Duration::ZERO, Duration::from_secs(900));
+    site.updater = site.updater.repeating_every(Duration::from_millis(1500));
+    let broker = container(&site.device(), "AUTH_t", "c");
+    assert_eq!(pass(&mut site.updater).await, (1, 0));
+    assert_eq!(site.fake.lines().len(), 3);
+    assert_eq!(pass(&mut site.updater).await, (0, 0));
+    assert_eq!(site.fake.lines().len(), 0, "sent a moment ago");
+    add(&broker, "o", 3);
+    assert_eq!(pass(&mut site.updater).await, (1, 0));
+    assert_eq!(site.fake.lines().len(), 3, "a change is sent in every pass");
+    World::real().clock.sleep(Duration::from_millis(1600)).await;
+    assert_eq!(pass(&mut site.updater).await, (0, 0));
+    assert_eq!(site.fake.lines().len(), 3, "and once more, later");
+}
+
 /// Long enough for the files' times to be trusted: the second pass opens nothing, the third notices.
 #[tokio::test]
 async fn what_is_reported_is_noticed_when_it_changes() {

@@ -68,10 +68,19 @@ impl Site {
     }
 
     fn auditor(&self, options: ObjectAuditorOptions, dark_data: Option<DarkData>) -> ObjectAuditor {
+        self.auditor_with(Self::secrets(), options, dark_data)
+    }
+
+    fn auditor_with(
+        &self,
+        secrets: HashPrefix,
+        options: ObjectAuditorOptions,
+        dark_data: Option<DarkData>,
+    ) -> ObjectAuditor {
         let disks = Disks::new(World::real(), self.dir.path().join("srv"), false);
         let policies = Policies::new(vec![Policy::replication(0, "gold")], None).unwrap();
         let recon = ReconWriter::new(World::real(), self.dir.path());
-        ObjectAuditor::new(disks, Self::secrets(), policies, options, dark_data, recon)
+        ObjectAuditor::new(disks, secrets, policies, options, dark_data, recon)
     }
 
     async fn audit(&self, scan: Scan) -> (u64, u64) {
@@ -134,6 +143,43 @@ async fn the_fast_scan_finds_what_a_crash_left_empty() {
     assert_eq!(site.audit(Scan::ZeroByte).await, (2, 0));
     assert!(empty.exists());
     assert_eq!(site.quarantined(), [hash_of(&cut)]);
+}
+
+#[tokio::test]
+async fn a_device_named_by_other_secrets_is_left_alone() {
+    for scan in [Scan::All, Scan::ZeroByte] {
+        let site = Site::new();
+        let other = || HashPrefix::new("x", "y").unwrap();
+        let options = || ObjectAuditorOptions {
+            scan,
+            ..ObjectAuditorOptions::default()
+        };
+        let mut files = vec![site.put("one", b"hello"), site.put("two", b"hello")];
+        files.push(site.put("three", b"hello"));
+        pass(&mut site.auditor_with(other(), options(), None)).await;
+        assert!(site.quarantined().is_empty() && files.iter().all(|file| file.exists()));
+        assert_eq!(site.audit(scan).await, (3, 0), "they were whole all the time");
+        // What one stray directory looks like: nothing speaks for other secrets.
+        std::fs::remove_dir_all(files[0].parent().unwrap()).unwrap();
+        pass(&mut site.auditor_with(other(), options(), None)).await;
+        assert_eq!(site.quarantined().len(), 2, "{scan:?}");
+    }
+}
+
+#[tokio::test]
+async fn strays_are_quarantined_where_one_object_is_in_its_place() {
+    let site = Site::new();
+    for name in ["one", "two", "three", "four"] {
+        let file = site.put(name, b"hello");
+        let directory = file.parent().unwrap();
+        let suffix = directory.parent().unwrap();
+        let other = format!("{:0>29}{}", "", suffix.file_name().unwrap().to_str().unwrap());
+        std::fs::rename(directory, suffix.join(other)).unwrap();
+    }
+    let sound = site.put("sound", b"hello");
+    site.audit(Scan::All).await;
+    assert!(sound.exists());
+    assert_eq!(site.quarantined().len(), 4);
 }
 
 #[tokio::test]

@@ -22,6 +22,9 @@ use world::{Workers, World};
 const GLANCE: Duration = Duration::from_millis(300);
 /// Where what is damaged is put aside, on each device.
 const QUARANTINE: &str = "quarantined";
+/// Where a device keeps partitions, by the kinds of what is in them: the server of the first that is there reports the
+/// device's room, so that each device of a node is reported once.
+const TREES: [&str; 3] = ["objects", "containers", "accounts"];
 /// More than there are policies.
 const MOST_KINDS: usize = 128;
 /// Where listing updates wait, on each device: this, and this with a policy.
@@ -41,7 +44,8 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// The same, telling of what was put aside only what is of this server's kind: its neighbours tell the rest.
+    /// The same, reporting only what is of this server's kind: of what was put aside, and of the room of devices. Its
+    /// neighbours report the rest.
     #[must_use]
     pub fn of_role(self, role: Role) -> Self {
         let kinds = match role {
@@ -123,6 +127,8 @@ impl Devices {
 /// What a drive said when it was asked.
 struct Survey {
     space: Space,
+    /// Of [`TREES`], the one whose server reports the space; `None` on a device without partitions, which all report.
+    reporter: Option<&'static str>,
     quarantined: Vec<(String, u64)>,
     pending: Option<Pendings>,
 }
@@ -150,17 +156,24 @@ impl Survey {
         let quarantined = quarantined.collect::<io::Result<_>>()?;
         Ok(Self {
             space,
+            reporter: reporter(files, root)?,
             quarantined,
             pending: None,
         })
     }
 
-    fn report(&self, device: &str, kinds: &str, page: &mut MetricsPage) {
+    fn report_room(&self, device: &str, page: &mut MetricsPage) {
         page.whole(&DEVICE_BYTES, &[device], self.space.total);
         page.whole(&DEVICE_FREE_BYTES, &[device], self.space.available);
         if self.space.files > 0 {
             page.whole(&DEVICE_FILES, &[device], self.space.files);
             page.whole(&DEVICE_FREE_FILES, &[device], self.space.free_files);
+        }
+    }
+
+    fn report(&self, device: &str, kinds: &str, page: &mut MetricsPage) {
+        if self.reporter.is_none_or(|reporter| tells(kinds, reporter)) {
+            self.report_room(device, page);
         }
         let reported = self.quarantined.iter().filter(|(kind, _)| tells(kinds, kind));
         for (kind, count) in reported {
@@ -170,6 +183,33 @@ impl Survey {
             page.whole(&DEVICE_PENDING, &[device], pending.waiting);
         }
     }
+}
+
+/// The first of [`TREES`] that has a partition on the device.
+fn reporter(files: &dyn FileSystem, root: &Path) -> io::Result<Option<&'static str>> {
+    let mut names = vec![];
+    files
+        .open_directory(root)?
+        .list(&mut |name| names.extend(name.to_str().map(str::to_owned)))?;
+    let is_of = |name: &str, tree: &str| {
+        let rest = name.strip_prefix(tree);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    let has_partitions = |tree: &str| {
+        let mut trees = names.iter().filter(|name| is_of(name, tree));
+        trees.any(|name| has_partition(files, &root.join(name)))
+    };
+    Ok(TREES.into_iter().find(|tree| has_partitions(tree)))
+}
+
+/// What cannot be listed holds none: the device's other figures say what is wrong with it.
+fn has_partition(files: &dyn FileSystem, tree: &Path) -> bool {
+    let mut found = false;
+    let is_number = |name: &OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+    let listed = files
+        .open_directory(tree)
+        .and_then(|directory| directory.list(&mut |name| found |= is_number(name)));
+    listed.is_ok() && found
 }
 
 /// Whether a server tells of what is of `kind` whose kinds begin with `kinds`.
@@ -280,6 +320,31 @@ mod tests {
         assert_eq!(text.matches("martlet_quarantined{").count(), 4, "{text}");
         assert!(text.contains("martlet_device_free_bytes{device=\"sdb1\"} "), "{text}");
         assert!(Survey::of(&*World::real().files, &root.path().join("gone")).is_err());
+    }
+
+    #[test]
+    fn room_is_reported_by_one_server() {
+        let root = tempfile::tempdir().unwrap();
+        let reporters = || {
+            let survey = Survey::of(&*World::real().files, root.path()).unwrap();
+            let is_reporter = |kinds: &&str| {
+                let mut page = MetricsPage::default();
+                survey.report("sdb1", kinds, &mut page);
+                page.write().contains("martlet_device_free_bytes")
+            };
+            TREES.into_iter().filter(is_reporter).collect::<Vec<_>>()
+        };
+        assert_eq!(reporters(), TREES, "nobody has it yet");
+        for (made, reporter) in [
+            ("accounts/12/abc", "accounts"),
+            ("containers/auditor", "accounts"),
+            ("containers/7", "containers"),
+            ("objects", "containers"),
+            ("objects-1/250", "objects"),
+        ] {
+            std::fs::create_dir_all(root.path().join(made)).unwrap();
+            assert_eq!(reporters(), [reporter], "{made}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod hashes_record;
 mod hot;
 mod late_changes;
 pub(crate) mod layout;
+mod other_secrets;
 mod quarantine;
 mod read;
 mod reader;

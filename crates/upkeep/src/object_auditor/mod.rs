@@ -6,7 +6,8 @@
 //! The first also compares the suffix hashes that replication goes by with what lies there. After a boot both keep
 //! listing rows that may have been lost with the power (`late_rows.rs`).
 //! Always holds: a step reads at most [`object::PIECE`] bytes; a pass that was interrupted goes on with the
-//! partitions that were left; foreign things are named once and left alone.
+//! partitions that were left; foreign things are named once and left alone; a device whose directories other secrets
+//! have named is left alone altogether.
 //! Deliberately absent: fragments of erasure-coded policies, other watchers than dark data.
 //! Tests: `tests/object_auditor.rs`, `tests/interop/test_auditors.py` (verdicts of OpenStack Swift 2.38.3).
 
@@ -202,6 +203,7 @@ impl ObjectAuditor {
             let directory = audit.directory(policy);
             let boot = boot.filter(|boot| !boot.is_recorded(&world, &directory));
             let mut listing = audit.partitions(policy)?;
+            audit.check_secrets(policy, &listing.found)?;
             if is_first {
                 listing.foreign.extend(audit.of_no_policy(&all)?);
             }
