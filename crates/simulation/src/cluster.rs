@@ -89,13 +89,7 @@ impl SimCluster {
             };
             let files = SimFiles::new(clock.clone(), dice.clone(), trace.clone(), number, &[(DRIVE, order)]);
             files.name_all(dice.chance(25) || config.bug == Some(Bug::KeepsTemporaries));
-            match config.bug {
-                Some(Bug::SyncsNothing | Bug::CommitsNothing) => files.lie(true),
-                Some(Bug::KeepsTemporaries) => files.keep_temporaries(),
-                Some(Bug::ForgetsHints) => files.forget_hints(),
-                Some(Bug::ObeysForeignSchemas) => files.obey_any_schema(),
-                _ => {}
-            }
+            config.bug.iter().for_each(|bug| bug.plant(&files));
             SimNode {
                 clock,
                 files,
