@@ -7,7 +7,7 @@
 //! older ones are migrated on opening, as OpenStack does on first use. No statement runs in a schema that Swift does
 //! not make (`known_schemas.rs`): such a file counts as damaged. A schema may do little, and no work goes on without
 //! end (`deadline.rs`).
-//! Where SQLite cannot open files by their paths (`image.rs`), a file is loaded whole and committed whole.
+//! Where SQLite cannot open files by their paths (`image.rs`), a file is loaded whole and written back whole.
 
 use crate::deadline::{Deadline, Patience, WorkLimits};
 use crate::error::{DatabaseFailure, Error, WorkError, damage, is_failed_sync, is_failed_write};
@@ -95,7 +95,7 @@ impl Database {
         let is_link = entries.contains(&(path.file_name().unwrap_or_default().to_owned(), true));
         check_is(location.disk(), &path, FileKind::File, is_link)?;
         check_company(location, &path, &entries)?;
-        let mut database = Self::open_file(location.disk(), path, true)?;
+        let mut database = Self::open_file(location.disk(), path)?;
         database.check_schema(location.kind(), schemas)?;
         Ok(database)
     }
@@ -103,7 +103,7 @@ impl Database {
     /// Opens a file that no other process uses, and that is worth nothing until it is synced and named: without
     /// journal and syncs.
     pub(crate) fn open_unshared(disk: &Disk, kind: Kind, path: &Path) -> Result<Self, DatabaseFailure> {
-        let mut database = Self::open_file(disk, path.to_owned(), false)?;
+        let mut database = Self::open_file(disk, path.to_owned())?;
         unsynced(&database.connection).map_err(|error| failure(disk, "open", path, error))?;
         database.has_journal = true;
         database.check_schema(kind, Schemas::Known)?;
@@ -112,11 +112,7 @@ impl Database {
 
     /// Refuses a schema that Swift does not make; brings an older one up to date.
     fn check_schema(&mut self, kind: Kind, schemas: Schemas) -> Result<(), DatabaseFailure> {
-        let obeys_any = self
-            .disk
-            .databases()
-            .is_some_and(|databases| databases.obeys_any_schema());
-        if schemas == Schemas::Known && !obeys_any {
+        if schemas == Schemas::Known && !self.disk.obeys_any_schema() {
             match self.read("examine the schema of", |c| known_schemas::examine(kind, c))? {
                 SchemaStanding::Current => return Ok(()),
                 SchemaStanding::Older => {}
@@ -135,15 +131,15 @@ impl Database {
         }
     }
 
-    fn open_file(disk: &Disk, path: PathBuf, synced: bool) -> Result<Self, DatabaseFailure> {
+    fn open_file(disk: &Disk, path: PathBuf) -> Result<Self, DatabaseFailure> {
         let identity = disk.identity(&path)?;
         let (mut connection, image) = match disk.databases() {
             None => {
-                let opened = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE);
+                let opened = disk.open_database(&path, OpenFlags::SQLITE_OPEN_READ_WRITE);
                 (opened.map_err(|error| failure(disk, "open", &path, error))?, None)
             }
             Some(databases) => {
-                let (connection, image) = Image::open(databases, &path, synced)?;
+                let (connection, image) = Image::open(databases, &path)?;
                 (connection, Some(image))
             }
         };
@@ -299,22 +295,14 @@ pub(crate) fn fill(
     work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
 ) -> Result<(), Error> {
     let fail = |error| Error::sqlite("create", staged, error);
-    let opened = match disk.databases() {
-        None => Connection::open(staged),
-        Some(_) => Connection::open_in_memory(),
-    };
-    let mut connection = opened.map_err(fail)?;
+    let mut connection = disk.open_database(staged, OpenFlags::default()).map_err(fail)?;
     let made = unsynced(&connection).and_then(|()| {
         chexor::register(&connection)?;
         let transaction = connection.transaction()?;
         work(&transaction)?;
         transaction.commit()
     });
-    made.map_err(fail)?;
-    match disk.databases() {
-        None => Ok(()),
-        Some(databases) => Image::store(databases, staged, &mut connection),
-    }
+    made.map_err(fail)
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

@@ -10,6 +10,7 @@ mod removal;
 
 use crate::Error;
 use durable_fs::Health;
+use rusqlite::{Connection, OpenFlags};
 use std::ffi::OsString;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -86,6 +87,19 @@ impl Disk {
     /// Where databases are kept that SQLite cannot open by their paths.
     pub(crate) fn databases(&self) -> Option<&dyn Databases> {
         self.files.databases()
+    }
+
+    /// Has SQLite open a file by its path.
+    pub(crate) fn open_database(&self, path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+        match self.files.sqlite_vfs() {
+            None => Connection::open_with_flags(path, flags),
+            Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs),
+        }
+    }
+
+    /// Whether schemas are obeyed that Swift does not make.
+    pub(crate) fn obeys_any_schema(&self) -> bool {
+        self.files.obeys_any_schema()
     }
 
     pub(crate) fn info(&self, path: &Path) -> io::Result<FileInfo> {

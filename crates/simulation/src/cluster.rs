@@ -13,7 +13,7 @@ use crate::executor::{Executor, TaskOwner, TurnProgress};
 use crate::fault::InjectedFault;
 use crate::history::Violation;
 use crate::net::{Net, NodeLink};
-use crate::node::{NodeProcess, OwnService, SimDevices, SimNode};
+use crate::node::{NodeProcess, OwnService, SimDevices, SimNode, SwitchedOn};
 use crate::pool::{Census, SimPools};
 use crate::sent_times::{NotedWrites, SentTimes};
 use crate::sockets::{SimNetwork, Sockets};
@@ -31,7 +31,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{Policies, Policy, PolicyIndex};
-use world::World;
+use world::{Clock, World};
 
 /// Starts what goes on in the background of a node whose process has just begun.
 pub(crate) type Background = fn(&SimCluster, usize);
@@ -89,18 +89,13 @@ impl SimCluster {
             };
             let files = SimFiles::new(clock.clone(), dice.clone(), trace.clone(), number, &[(DRIVE, order)]);
             files.name_all(dice.chance(25) || config.bug == Some(Bug::KeepsTemporaries));
-            match config.bug {
-                Some(Bug::SyncsNothing | Bug::CommitsNothing) => files.lie(true),
-                Some(Bug::KeepsTemporaries) => files.keep_temporaries(),
-                Some(Bug::ForgetsHints) => files.forget_hints(),
-                Some(Bug::ObeysForeignSchemas) => files.obey_any_schema(),
-                _ => {}
-            }
+            config.bug.iter().for_each(|bug| bug.plant(&files));
             SimNode {
                 clock,
                 files,
                 containers: Arc::default(),
                 process: None,
+                switched_on: SwitchedOn::default(),
             }
         };
         let nodes = (0..topology.nodes).map(node).collect();
@@ -171,6 +166,8 @@ impl SimCluster {
             accounts: listings.accounts,
             doors,
         });
+        let node = &mut self.nodes[number];
+        node.switched_on.begin(node.clock.now());
         self.trace.note(format!("n{number}: begins"));
         if self.replicates {
             (self.background)(self, number);
@@ -193,7 +190,10 @@ impl SimCluster {
         drop(process);
         self.net.closed();
         match with_power {
-            true => self.nodes[number].files.restore_power(),
+            true => {
+                self.nodes[number].switched_on.end();
+                self.nodes[number].files.restore_power();
+            }
             false => self.nodes[number].files.close_all(),
         }
     }
@@ -234,8 +234,9 @@ impl SimCluster {
             InjectedFault::PowerLossAt(number, steps) => self.nodes[number].files.lose_power_after(steps),
             InjectedFault::Kill(number) => self.end(number, false),
             InjectedFault::Boot(number) => self.begin(number)?,
-            InjectedFault::Blackout => {
-                (0..self.nodes.len()).for_each(|number| self.end(number, true));
+            InjectedFault::Blackout | InjectedFault::KillAll => {
+                let with_power = fault == InjectedFault::Blackout;
+                (0..self.nodes.len()).for_each(|number| self.end(number, with_power));
                 for number in 0..self.nodes.len() {
                     self.begin(number)?;
                 }

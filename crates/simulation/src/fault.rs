@@ -13,6 +13,8 @@ pub enum InjectedFault {
     Blackout,
     /// A node's process is killed.
     Kill(usize),
+    /// All processes are killed at once, and begin again.
+    KillAll,
     /// A node begins again.
     Boot(usize),
     /// The link from one node to another is cut, or mended.

@@ -10,8 +10,8 @@
 //! Always holds: no thread, no real clock, file or socket. A broken promise comes with its seed.
 //! Accounts and containers are played there; `databases/` has runs of their own for container servers and their
 //! replicators, `whole/` has runs of whole clusters.
-//! Deliberately absent: HTTP to gateways, and between nodes outside of the runs that have it (`doors.rs`); SQLite's own
-//! files, the program rsync, jobs that meet on one drive in the middle of each other.
+//! Deliberately absent: HTTP to gateways, and between nodes outside of the runs that have it (`doors.rs`); the program
+//! rsync, jobs that meet on one drive in the middle of each other.
 //!
 //! What must always hold (DESIGN §5), and the bugs ([`bugs::Bug`]) that show that its breach is found:
 //!

@@ -13,6 +13,8 @@ use peer::{Body, Call, Peers, Response, Service};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use upkeep::Boot;
+use vocabulary::Timestamp;
 use world::World;
 
 /// One node.
@@ -25,6 +27,41 @@ pub struct SimNode {
     pub containers: Arc<Containers>,
     /// What runs of it, if it is up.
     pub process: Option<NodeProcess>,
+    /// When the machine was switched on last, and how often it was.
+    pub(crate) switched_on: SwitchedOn,
+}
+
+/// The last boot of a machine. It lasts when the process ends, and not when the power does.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SwitchedOn {
+    pub(crate) times: u64,
+    at: u64,
+    /// It is on.
+    is_on: bool,
+}
+
+impl SwitchedOn {
+    /// The power goes.
+    pub(crate) fn end(&mut self) {
+        self.is_on = false;
+    }
+
+    /// A process begins at this time.
+    pub(crate) fn begin(&mut self, now: Timestamp) {
+        if !self.is_on {
+            // Whole seconds, and no machine is that quick.
+            (self.is_on, self.at) = (true, now.seconds_ceil());
+            self.times += 1;
+        }
+    }
+
+    /// The boot as daemons see it.
+    pub(crate) fn boot(&self) -> Boot {
+        Boot {
+            id: format!("boot {}", self.times),
+            at: i64::try_from(self.at).unwrap_or(i64::MAX),
+        }
+    }
 }
 
 /// What runs of a node from one start to its end.

@@ -185,17 +185,12 @@ pub fn own_names(directory: &dyn Directory, path: &Path) -> io::Result<Vec<OsStr
     Ok(names)
 }
 
-/// Database files on a file system that is not the machine's, as SQLite itself would leave them.
+/// Databases that are whole files to SQLite, in memory.
 pub trait Databases: Send + Sync {
     /// The whole file.
     fn load(&self, path: &Path) -> io::Result<Vec<u8>>;
-    /// What a commit does: the file's content is `content` from now on, wholly or not at all, and on stable storage
-    /// when it is `synced`.
-    fn commit(&self, path: &Path, content: &[u8], synced: bool) -> io::Result<()>;
-    /// Whether schemas are obeyed that Swift does not make. A simulation may say so, to show what comes of it.
-    fn obeys_any_schema(&self) -> bool {
-        false
-    }
+    /// What a commit does: the file's content is `content` from now on.
+    fn commit(&self, path: &Path, content: &[u8]) -> io::Result<()>;
 }
 
 /// A file system.
@@ -252,9 +247,20 @@ pub trait FileSystem: Send + Sync {
         None
     }
 
-    /// Where databases are kept that SQLite cannot open by their paths. `None` where the paths are the machine's own.
+    /// Where databases are kept that SQLite cannot open by their paths at all. `None` where it can.
     fn databases(&self) -> Option<&dyn Databases> {
         None
+    }
+
+    /// By which VFS SQLite opens files here by their paths. `None` where the paths are the machine's own.
+    fn sqlite_vfs(&self) -> Option<&str> {
+        None
+    }
+
+    /// Whether schemas of databases are obeyed that Swift does not make. A simulation may say so, to show what comes of
+    /// it.
+    fn obeys_any_schema(&self) -> bool {
+        false
     }
 
     /// The whole content of a file, refused with `FileTooLarge` beyond `limit` bytes.

@@ -213,7 +213,7 @@ impl Databases for Untouched {
         images.get(&file_name(path)).cloned().ok_or(ErrorKind::NotFound.into())
     }
 
-    fn commit(&self, path: &Path, content: &[u8], _: bool) -> io::Result<()> {
+    fn commit(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         self.images().insert(file_name(path), content.to_vec());
         Ok(())
     }

@@ -88,6 +88,8 @@ pub enum Bug {
     ReplacesDatabases,
     /// Databases: commits are not durable.
     CommitsNothing,
+    /// Databases: SQLite syncs nothing, as with `synchronous=OFF`.
+    SyncsNoDatabases,
     /// Databases: one from the network may bring triggers of its own.
     ObeysForeignSchemas,
 }
@@ -124,6 +126,18 @@ impl Bug {
         Self::OF_DATABASES.contains(&self)
     }
 
+    /// Plants it in the drives of a node, if that is where it is.
+    pub(crate) fn plant(self, files: &SimFiles) {
+        match self {
+            Bug::SyncsNothing | Bug::CommitsNothing => files.lie(true),
+            Bug::SyncsNoDatabases => files.skip_syncs_of_sqlite(),
+            Bug::KeepsTemporaries => files.keep_temporaries(),
+            Bug::ForgetsHints => files.forget("hashes.invalid"),
+            Bug::ObeysForeignSchemas => files.obey_any_schema(),
+            _ => {}
+        }
+    }
+
     /// All of whole clusters that the seeds of a test find.
     pub const OF_WHOLE_CLUSTERS: [Bug; 5] = [
         Bug::DropsRows,
@@ -134,7 +148,7 @@ impl Bug {
     ];
 
     /// All of databases that the seeds of a test find.
-    pub const OF_DATABASES: [Bug; 8] = [
+    pub const OF_DATABASES: [Bug; 9] = [
         Bug::TrustsLostRows,
         Bug::TakesOlderRows,
         Bug::TakesOlderMetadata,
@@ -142,6 +156,7 @@ impl Bug {
         Bug::ForgetsDeletedRows,
         Bug::ReplacesDatabases,
         Bug::CommitsNothing,
+        Bug::SyncsNoDatabases,
         Bug::ObeysForeignSchemas,
     ];
 }

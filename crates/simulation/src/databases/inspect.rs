@@ -46,12 +46,14 @@ pub(super) fn everything(run: &mut DatabaseRun) -> Result<(), Violation> {
     nothing_left(run)
 }
 
-/// A file that means nothing to anybody, and the node that has it.
+/// A file that means nothing to anybody, and the node that has it. Databases on a drive that could not be read may have
+/// gone to quarantine.
 fn stray(cluster: &SimCluster) -> Option<(usize, String)> {
-    let is_stray = |file: &String| file.contains("/tmp/") || file.contains("/quarantined/");
-    let files = cluster.nodes.iter().map(|node| node.files.all_files());
-    let mut strays = files.enumerate().flat_map(|(number, files)| {
-        let strays = files.into_iter().filter(is_stray);
+    let nodes = cluster.nodes.iter().enumerate();
+    let mut strays = nodes.flat_map(|(number, node)| {
+        let has_erred = node.files.has_erred();
+        let is_stray = move |file: &String| file.contains("/tmp/") || !has_erred && file.contains("/quarantined/");
+        let strays = node.files.all_files().into_iter().filter(is_stray);
         strays.map(move |file| (number, file))
     });
     strays.next()

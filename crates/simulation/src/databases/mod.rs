@@ -6,13 +6,14 @@
 //! Faults are those of all runs; besides, calls may come twice, containers come to belong elsewhere, and a stranger
 //! brings databases with triggers of their own (`foreign.rs`). When all is well again replicators must make all
 //! replicas equal within a few passes: see `inspect.rs`.
-//! SQLite works on copies in memory here (`world::files::Databases`): its pages, journals and locks are not tested.
+//! SQLite has its files on the simulated drives (`sqlite-files`): each of its writes is a step at which the power may
+//! go, and sectors of a database and of its journal survive that each by itself.
 //! Deliberately absent: accounts, reclaiming, several policies (`whole/` has them), shard ranges, flipped bits (SQLite
 //! has no checksums).
 //!
 //! | promise | planted bugs |
 //! |---|---|
-//! | an acknowledged row, deletion or item survives | `CommitsNothing`, `ReplacesDatabases` |
+//! | an acknowledged row, deletion or item survives | `CommitsNothing`, `SyncsNoDatabases`, `ReplacesDatabases` |
 //! | the newest timestamp wins, of rows, items, the whole | `TakesOlderRows`, `TakesOlderMetadata` |
 //! | … deletions included | `ForgetsDeletedRows`, `ForgetsDeletedContainers` |
 //! | replicas become equal | `TrustsLostRows` |

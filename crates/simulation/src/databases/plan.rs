@@ -145,7 +145,7 @@ impl DatabasePlan {
             )
         };
         let boots = Some(InjectedFault::Boot(node));
-        let (begin, then) = match dice.up_to(17) {
+        let (begin, then) = match dice.up_to(18) {
             0 | 1 => (InjectedFault::PowerLoss(node), boots),
             2..6 => (InjectedFault::PowerLossAt(node, dice.between(0, 60) as u32), None),
             6 => (InjectedFault::Kill(node), boots),
@@ -160,6 +160,12 @@ impl DatabasePlan {
             13 => on_drive(DriveFault::Slow(15_000), DriveFault::Slow(2)),
             14 => on_drive(DriveFault::Pulled(true), DriveFault::Pulled(false)),
             15 => (InjectedFault::Breaks(30), Some(InjectedFault::Breaks(0))),
+            16 => {
+                // A file that cannot be read counts as damaged.
+                self.destroys = true;
+                let fault = |percent| InjectedFault::Drive(self.config.unlucky, DriveFault::Failing(percent));
+                (fault(1 + dice.up_to(10) as u64), Some(fault(0)))
+            }
             _ if dice.chance(50) => {
                 let micros = dice.between(0, 10_000_000) as i64 - 5_000_000;
                 (InjectedFault::Skew(node, micros), None)

@@ -67,6 +67,9 @@ pub struct Drive {
     /// Handles of an earlier generation answer EIO.
     pub(super) generation: u64,
     pub(super) mounted: bool,
+    /// How often it, or another in its place, was plugged in again. Each time it is another device to the system, which
+    /// keeps the old one for as long as files are open.
+    pub(super) plugged: u64,
     /// Calls have failed with EIO, or could have: what a sync has reached is not known any more.
     pub(super) has_erred: bool,
     /// In how many of 100 cases a call fails with EIO.
@@ -94,6 +97,7 @@ impl Drive {
             order,
             generation: 0,
             mounted: true,
+            plugged: 0,
             failing: 0,
             failing_syncs: 0,
             has_erred: false,
@@ -293,9 +297,12 @@ impl Drive {
 
     /// Everything is gone: a new drive in the old one's place.
     pub(super) fn replace(&mut self) {
-        let (generation, order) = (self.generation + 1, self.order);
-        *self = Self::new(order);
-        self.generation = generation;
+        let new = Self::new(self.order);
+        *self = Self {
+            generation: self.generation + 1,
+            plugged: self.plugged + 1,
+            ..new
+        };
     }
 
     /// Spoils one bit of what is safe in one of the files; false when there is none.
@@ -353,9 +360,13 @@ impl FileState {
         let written = std::mem::replace(&mut self.now, self.safe.clone());
         let bytes = &mut self.now.bytes;
         let (before, after) = (bytes.len(), written.bytes.len());
-        let between = dice.between(before.min(after) as u64, before.max(after) as u64 + 1) as usize;
-        let lengths = [before, after, between];
-        bytes.resize(lengths[dice.up_to(3)], 0);
+        // A file grows as its blocks arrive. That it is shorter is one change, as of names.
+        let length = match dice.up_to(3) {
+            0 => before,
+            1 if before <= after => dice.between(before as u64, after as u64 + 1) as usize,
+            _ => after,
+        };
+        bytes.resize(length, 0);
         for (old, new) in bytes.chunks_mut(SECTOR).zip(written.bytes.chunks(SECTOR)) {
             if dice.chance(50) {
                 let both = old.len().min(new.len());

@@ -54,7 +54,10 @@ impl SimFile {
     fn change(&self, what: &str, work: impl FnOnce(&mut FileState, u64)) -> io::Result<()> {
         let mut disks = self.files.state.lock();
         let full = alive(&mut disks, &self.drive, self.generation)?.full;
-        if disks.forgets_hints && self.path.ends_with("hashes.invalid") {
+        if disks
+            .forgets
+            .is_some_and(|part| self.path.to_string_lossy().contains(part))
+        {
             return Ok(());
         }
         self.files.step(&mut disks, &self.drive, what, &self.path)?;
@@ -97,6 +100,9 @@ impl File for SimFile {
         let mut disks = self.files.state.lock();
         alive(&mut disks, &self.drive, self.generation)?;
         self.files.step(&mut disks, &self.drive, "sync", &self.path)?;
+        if self.files.sqlite.is_none() && disks.sqlite_lies {
+            return Ok(());
+        }
         let drive = alive(&mut disks, &self.drive, self.generation)?;
         if drive.failing_syncs > 0 {
             drive.failing_syncs -= 1;

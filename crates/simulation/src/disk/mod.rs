@@ -18,6 +18,7 @@ use crate::dice::Dice;
 use crate::trace::Trace;
 use drive::Drive;
 use parking_lot::Mutex;
+use sqlite_files::SqliteMount;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -59,6 +60,8 @@ pub struct SimFiles {
     dice: Dice,
     trace: Trace,
     node: usize,
+    /// How SQLite gets here; none where it is SQLite that has got here.
+    sqlite: Option<Arc<SqliteMount>>,
 }
 
 struct NodeDisks {
@@ -71,10 +74,12 @@ struct NodeDisks {
     all_named: bool,
     /// A bug: temporary files are not removed.
     keeps_temporaries: bool,
-    /// A bug: changed suffixes are not noted.
-    forgets_hints: bool,
+    /// A bug: nothing is written to files with this in their paths.
+    forgets: Option<&'static str>,
     /// A bug: databases may bring any schema.
     obeys_any_schema: bool,
+    /// A bug: SQLite's syncs do nothing.
+    sqlite_lies: bool,
 }
 
 /// The content of a file, and its attributes.
@@ -93,15 +98,22 @@ impl SimFiles {
             handles: 0,
             all_named: false,
             keeps_temporaries: false,
-            forgets_hints: false,
+            forgets: None,
             obeys_any_schema: false,
+            sqlite_lies: false,
         };
-        Self {
+        let files = Self {
             state: Arc::new(Mutex::new(disks)),
             clock,
             dice,
             trace,
             node,
+            sqlite: None,
+        };
+        let mount = SqliteMount::new(Arc::new(files.clone()), Arc::new(files.clock.clone()));
+        Self {
+            sqlite: Some(Arc::new(mount)),
+            ..files
         }
     }
 
@@ -140,17 +152,18 @@ impl SimFiles {
         match fault {
             DriveFault::Failing(percent) => {
                 drive.failing = percent;
-                drive.has_erred = true;
+                drive.has_erred |= percent > 0;
             }
             DriveFault::FailingSyncs(count) => {
                 drive.failing_syncs = count;
-                drive.has_erred = true;
+                drive.has_erred |= count > 0;
             }
             DriveFault::Full(full) => drive.full = full,
             DriveFault::Slow(millis) => drive.slowness = millis,
             DriveFault::Pulled(true) if drive.mounted => {
                 drive.lose_power(&self.dice);
                 drive.mounted = false;
+                drive.plugged += 1;
             }
             DriveFault::Pulled(pulled) => drive.mounted = !pulled,
             DriveFault::Replaced => drive.replace(),
@@ -169,14 +182,19 @@ impl SimFiles {
         self.state.lock().keeps_temporaries = true;
     }
 
-    /// A bug: suffixes that have changed are not noted.
-    pub fn forget_hints(&self) {
-        self.state.lock().forgets_hints = true;
+    /// A bug: what is written to files with this in their paths is not kept.
+    pub fn forget(&self, part: &'static str) {
+        self.state.lock().forgets = Some(part);
     }
 
     /// A bug: databases may bring any schema.
     pub fn obey_any_schema(&self) {
         self.state.lock().obeys_any_schema = true;
+    }
+
+    /// A bug: SQLite's syncs claim to have happened.
+    pub fn skip_syncs_of_sqlite(&self) {
+        self.state.lock().sqlite_lies = true;
     }
 
     /// A bug: syncs claim to have happened.

@@ -6,7 +6,7 @@ use super::{EIO, ENOSPC, MOUNTS, NodeDisks, SimFiles};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path};
-use world::files::{Databases, Directory, File, FileInfo, FileKind, FileSystem, Glance, Purpose, Space};
+use world::files::{Directory, File, FileInfo, FileKind, FileSystem, Glance, Purpose, Space};
 
 const ROOM: u64 = 1 << 40;
 /// What the directory of mount points, and a mount point without its drive, are on.
@@ -92,6 +92,7 @@ impl Drive {
     }
 
     pub(super) fn file_info(&self, device: u64, inode: u64) -> io::Result<FileInfo> {
+        let device = device + (self.plugged << 32);
         let times = |micros: u64| ((micros / 1_000_000) as i64, (micros % 1_000_000 * 1_000) as i64);
         match self.inodes.get(&inode).ok_or_else(absent)? {
             Inode::File(file) => Ok(FileInfo {
@@ -183,37 +184,6 @@ impl SimFiles {
             drive.change(vec![(directory, name, None)], time);
             Ok(())
         })
-    }
-}
-
-/// SQLite's commits are taken at their word: they happen wholly or not at all, and survive.
-impl Databases for SimFiles {
-    fn load(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.read(path, u64::MAX)
-    }
-
-    fn commit(&self, path: &Path, content: &[u8], synced: bool) -> io::Result<()> {
-        self.change("commit", path, |drive, place, time| {
-            let inode = drive.find(&place.parts)?;
-            if drive.full {
-                return Err(errno(ENOSPC));
-            }
-            if synced && drive.failing_syncs > 0 {
-                drive.failing_syncs -= 1;
-                return Err(errno(EIO));
-            }
-            let file = drive.file(inode).ok_or_else(|| errno(21))?;
-            file.now.bytes = content.to_vec();
-            (file.changed, file.modified, file.dirty) = (time, time, true);
-            if synced {
-                drive.sync_file(inode);
-            }
-            Ok(())
-        })
-    }
-
-    fn obeys_any_schema(&self) -> bool {
-        self.state.lock().obeys_any_schema
     }
 }
 
@@ -419,8 +389,12 @@ impl FileSystem for SimFiles {
             .is_some_and(|drive| drive.order == WriteOrder::Log)
     }
 
-    fn databases(&self) -> Option<&dyn Databases> {
-        Some(self)
+    fn sqlite_vfs(&self) -> Option<&str> {
+        self.sqlite.as_ref().map(|mount| mount.vfs())
+    }
+
+    fn obeys_any_schema(&self) -> bool {
+        self.state.lock().obeys_any_schema
     }
 
     fn can_glance(&self, _path: &Path) -> bool {

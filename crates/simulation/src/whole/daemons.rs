@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use upkeep::{
     ContainerReconciler, ContainerUpdater, DatabaseReplicator, Delays, Disks, ExpirerOptions, InternalClient,
-    MISPLACED_OBJECTS, ObjectExpirer, ObjectReplicator, ObjectServers, ObjectUpdater, ReconcilerOptions, RingClient,
+    MISPLACED_OBJECTS, ObjectAuditor, ObjectAuditorOptions, ObjectExpirer, ObjectReplicator, ObjectServers,
+    ObjectUpdater, ReconWriter, ReconcilerOptions, RingClient,
 };
 
 /// The queue of the expirer.
@@ -28,6 +29,7 @@ pub(super) struct NodeDaemons {
     objects: ObjectReplicator,
     databases: Vec<DatabaseReplicator>,
     rows: ObjectUpdater,
+    auditor: ObjectAuditor,
     figures: ContainerUpdater,
     expirer: ObjectExpirer,
     /// None with the bug that leaves objects where they are.
@@ -74,6 +76,7 @@ impl NodeDaemons {
             objects: replicator(cluster, number, process),
             databases: databases.into_iter().flatten().collect(),
             rows: ObjectUpdater::new(disks(), containers, cluster.policies(), 4, 2),
+            auditor: auditor(cluster, number, process),
             figures: ContainerUpdater::new(
                 disks(),
                 ring_client(&topology.accounts),
@@ -93,6 +96,7 @@ impl NodeDaemons {
     pub(super) async fn round(&mut self) -> (u64, u64) {
         let mut sum = (0, 0);
         let mut add = |(done, failed): (u64, u64)| sum = (sum.0 + done, sum.1 + failed);
+        add((0, pass(&mut self.auditor).await.1));
         add(pass(&mut self.rows).await);
         add(pass(&mut self.objects).await);
         for databases in &mut self.databases {
@@ -105,6 +109,23 @@ impl NodeDaemons {
         }
         sum
     }
+}
+
+fn auditor(cluster: &SimCluster, number: usize, process: &NodeProcess) -> ObjectAuditor {
+    let options = ObjectAuditorOptions {
+        reclaim_age: RECLAIM_AGE,
+        boot: Some(cluster.nodes[number].switched_on.boot()),
+        ..ObjectAuditorOptions::default()
+    };
+    let world = process.world.clone();
+    ObjectAuditor::new(
+        Disks::new(world.clone(), MOUNTS, true),
+        cluster.topology.hash.clone(),
+        cluster.policies(),
+        options,
+        None,
+        ReconWriter::new(world, MOUNTS),
+    )
 }
 
 fn expirer_options() -> ExpirerOptions {

@@ -75,7 +75,10 @@ impl WholePlan {
         // What has expired in the wrong policy stays listed there until it may be reclaimed: one of the two in a run.
         let mixes_policies = dice.chance(40) || bug == Some(Bug::MovesNothing);
         plan.make_containers(dice, mixes_policies);
-        let pause = [100, 1_000, 4_000][dice.up_to(3)];
+        // After a boot the auditor goes by clocks, and by the last minute before: where rows may be lost with the
+        // power, clocks are right, and all is over within that.
+        let rows_are_lost = dice.chance(50);
+        let pause = [100, 1_000, if rows_are_lost { 300 } else { 4_000 }][dice.up_to(3)];
         let mut at = PREPARED;
         for _ in 0..8 + dice.up_to(16) {
             at += dice.between(0, pause);
@@ -83,7 +86,11 @@ impl WholePlan {
             plan.events.push((Duration::from_millis(at), event));
         }
         for _ in 0..dice.up_to(6) {
-            plan.add_fault(dice, dice.between(PREPARED, at + 100), at);
+            plan.add_fault(dice, dice.between(PREPARED, at + 100), at, rows_are_lost);
+        }
+        if rows_are_lost && dice.chance(50) {
+            let faults = [InjectedFault::KillAll, InjectedFault::Blackout];
+            plan.interrupt_all(dice, 1 + dice.up_to(2), faults[dice.up_to(2)]);
         }
         if dice.chance(15) {
             plan.add(dice.between(PREPARED, at + 100), InjectedFault::NewRing);
@@ -116,6 +123,26 @@ impl WholePlan {
             .push((Duration::from_millis(millis), WholeEvent::InjectedFault(fault)));
     }
 
+    /// All nodes end in the middle of a request: they have the object, and no container has its row.
+    fn interrupt_all(&mut self, dice: &Dice, times: usize, fault: InjectedFault) {
+        let is_write = |(at, event): &(Duration, WholeEvent)| match event {
+            WholeEvent::Client {
+                ask: WholeRequest::Put { .. } | WholeRequest::Delete { .. },
+                ..
+            } => Some(*at),
+            _ => None,
+        };
+        let mut writes: Vec<Duration> = self.events.iter().filter_map(is_write).collect();
+        for _ in 0..times {
+            let last = writes.len().saturating_sub(1 + dice.up_to(2));
+            if last >= writes.len() {
+                return;
+            }
+            let at = writes.remove(last) + Duration::from_micros(dice.between(0, 20_000));
+            self.events.push((at, WholeEvent::InjectedFault(fault)));
+        }
+    }
+
     fn client(&self, dice: &Dice, may_expire: bool) -> WholeEvent {
         let name = dice.up_to(NAMES);
         let expires = (may_expire && dice.chance(40)).then(|| dice.between(1, 40));
@@ -129,7 +156,7 @@ impl WholePlan {
         WholeEvent::Client { node, container, ask }
     }
 
-    fn add_fault(&mut self, dice: &Dice, at: u64, end: u64) {
+    fn add_fault(&mut self, dice: &Dice, at: u64, end: u64, rows_are_lost: bool) {
         let node = dice.up_to(self.nodes);
         let over = at + dice.between(1, end / 2 + 5_000);
         let on_drive = |fault, then| {
@@ -152,6 +179,7 @@ impl WholePlan {
             10 => on_drive(DriveFault::Slow(15_000), DriveFault::Slow(2)),
             11 => on_drive(DriveFault::Pulled(true), DriveFault::Pulled(false)),
             12 => (InjectedFault::Breaks(30), Some(InjectedFault::Breaks(0))),
+            _ if rows_are_lost => (InjectedFault::PowerLossAt(node, dice.between(0, 200) as u32), None),
             _ => {
                 let micros = dice.between(0, 10_000_000) as i64 - 5_000_000;
                 (InjectedFault::Skew(node, micros), None)
