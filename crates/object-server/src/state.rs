@@ -4,6 +4,7 @@ use crate::devices::ObjectDevices;
 use crate::exchange_slots::ExchangeSlots;
 use crate::options::ObjectServerOptions;
 use crate::updates::ListingUpdates;
+use crate::write_locks::WriteLocks;
 use world::World;
 
 /// What all verbs use.
@@ -13,4 +14,5 @@ pub(crate) struct ObjectServerState {
     pub(crate) devices: ObjectDevices,
     pub(crate) updates: ListingUpdates,
     pub(crate) exchange_slots: ExchangeSlots,
+    pub(crate) write_locks: WriteLocks,
 }
