@@ -180,7 +180,11 @@ impl ReadRequest {
 
     fn plan(&self, found: &FoundObject) -> ReadPlan {
         let text = |name: &str| found.metadata.text(name);
-        let elsewhere = self.etag_is_at.iter().find_map(|name| text(name));
+        // An empty one was taken off a copy.
+        let elsewhere = self
+            .etag_is_at
+            .iter()
+            .find_map(|name| text(name).filter(|etag| !etag.is_empty()));
         let etag = elsewhere.or_else(|| text("ETag")).unwrap_or_default();
         match self.conditions.check_read(&[etag], found.timestamps.newest()) {
             Outcome::NotModified => return ReadPlan::NotModified,

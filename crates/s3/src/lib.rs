@@ -11,7 +11,7 @@
 //! |---|---|
 //! | is a request S3's, and what does it ask for | `front.rs`, `call.rs` |
 //! | who has signed it | `signature/` |
-//! | is a body what was signed, and its checksums right | `payload.rs`, `checksum.rs`, `chunked.rs` |
+//! | is a body what was signed, and its checksums right | `payload.rs`, `checksum.rs`, `chunked.rs`; of parts `checksum_of_parts.rs` |
 //! | what becomes of it | `operations/` |
 //! | codes, statuses and documents of refusals | `error.rs` |
 //! | XML read and written | `xml.rs` |
@@ -20,6 +20,7 @@
 
 mod call;
 mod checksum;
+mod checksum_of_parts;
 mod chunked;
 mod error;
 mod front;

@@ -4,7 +4,7 @@
 //! checked, so that a body that is not what was signed never becomes an object; bytes pass without a copy.
 //! Why a body was refused lies in [`Verdict`] when the request has been answered.
 
-use crate::checksum::{Checksum, Checksums, md5_of_header};
+use crate::checksum::{Algorithm, Checksum, Checksums, Trailer, md5_of_header};
 use crate::chunked::{ChunkSigning, ChunkedBody};
 use crate::error::{BAD_DIGEST, INCOMPLETE_BODY, INVALID_REQUEST, MISSING_CONTENT_LENGTH, S3Error};
 use bytes::Bytes;
@@ -79,16 +79,24 @@ pub struct SignedBody {
 
 /// Why a body was refused, once it was.
 #[derive(Clone, Default)]
-pub struct Verdict(Arc<Mutex<Option<S3Error>>>);
+pub struct Verdict {
+    refusal: Arc<Mutex<Option<S3Error>>>,
+    trailer: Trailer,
+}
 
 impl Verdict {
     /// The reason, if there is one.
     pub fn refusal(&self) -> Option<S3Error> {
-        self.0.lock().clone()
+        self.refusal.lock().clone()
+    }
+
+    /// The checksum that came behind the body, once that has been read and found right.
+    pub fn checksum_behind(&self) -> Option<(Algorithm, String)> {
+        self.trailer.checksum()
     }
 
     fn refuse(&self, error: S3Error) -> BodyError {
-        *self.0.lock() = Some(error);
+        *self.refusal.lock() = Some(error);
         BodyError::Corrupt
     }
 }
@@ -96,8 +104,11 @@ impl Verdict {
 /// Puts in front of the request's body whatever checks it, and takes `aws-chunked` off. The body of the request is
 /// then the object's bytes, its `Content-Length` their number.
 pub fn check_body(request: &mut Request, signed: Option<&SignedBody>) -> Result<Verdict, S3Error> {
-    let verdict = Verdict::default();
     let mut wanted = Checksums::default();
+    let verdict = Verdict {
+        trailer: wanted.trailer(),
+        ..Verdict::default()
+    };
     let payload = signed.map_or(&PayloadHash::Unsigned, |signed| &signed.payload);
     let is_streaming = matches!(payload, PayloadHash::Streaming { .. });
     if let PayloadHash::Sha256(digest) = payload {
@@ -236,6 +247,38 @@ fn checked(body: Body, wanted: Checksums, verdict: Verdict) -> Body {
                         }
                         let last = state.held.take()?;
                         return Some((Ok(last), state));
+                    }
+                }
+            }
+        }
+    });
+    Body::stream(bytes, length)
+}
+
+/// The same bytes, the last of them only once the gate has been passed.
+pub fn released_by(
+    body: Body,
+    verdict: Verdict,
+    gate: impl Future<Output = Result<(), S3Error>> + Send + 'static,
+) -> Body {
+    let length = body.length();
+    let state = (body, None, Some(Box::pin(gate)));
+    let bytes = unfold(state, move |(mut body, mut held, mut gate)| {
+        let verdict = verdict.clone();
+        async move {
+            loop {
+                match body.next().await {
+                    Some(Ok(chunk)) => {
+                        if let Some(before) = held.replace(chunk) {
+                            return Some((Ok(before), (body, held, gate)));
+                        }
+                    }
+                    Some(Err(error)) => return Some((Err(error), (Body::empty(), None, None))),
+                    None => {
+                        if let Err(error) = gate.take()?.await {
+                            return Some((Err(verdict.refuse(error)), (Body::empty(), None, None)));
+                        }
+                        return Some((Ok(held.take()?), (body, None, None)));
                     }
                 }
             }

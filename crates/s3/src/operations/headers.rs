@@ -3,12 +3,14 @@
 //! Always holds: user metadata comes back under the name it was sent with; `_` travels as `=5F`, as Swift's servers
 //! (like OpenStack's) do not take names with underscores.
 
+use super::tagging;
 use crate::error::{INVALID_STORAGE_CLASS, METADATA_TOO_LARGE, S3Error};
+use http::HeaderMap;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH,
     CONTENT_RANGE, CONTENT_TYPE, ETAG, EXPIRES, HeaderName, HeaderValue, LAST_MODIFIED,
 };
-use http::{HeaderMap, Method};
+use peer::message::header_names::X_OBJECT_TAGS;
 
 /// What an object keeps besides its metadata, under the same name on both sides.
 const KEPT: [HeaderName; 6] = [
@@ -28,6 +30,9 @@ const MOST_METADATA: usize = 2 * 1024;
 
 /// The entity tag of an object that S3 has made of parts.
 const S3_ETAG: &str = "x-object-sysmeta-s3api-etag";
+
+/// Where conditions find it.
+pub(super) const SHOWN_ETAG: HeaderValue = HeaderValue::from_static(S3_ETAG);
 
 /// The headers with which an object of this request is stored.
 pub(super) fn stored(request: &HeaderMap) -> Result<HeaderMap, S3Error> {
@@ -55,12 +60,25 @@ pub(super) fn stored(request: &HeaderMap) -> Result<HeaderMap, S3Error> {
             out.insert(name, value);
         }
     }
+    if let Some(tags) = tagging::of_header(request)? {
+        out.insert(X_OBJECT_TAGS, tags);
+    }
     if size > MOST_METADATA {
         return Err(METADATA_TOO_LARGE
             .about("MaxSizeAllowed", MOST_METADATA.to_string())
             .with("Size", size.to_string()));
     }
     Ok(out)
+}
+
+/// What a POST has to say again so that the object keeps it.
+pub(super) fn own_metadata(swift: &HeaderMap) -> HeaderMap {
+    let kept = swift.iter().filter(|(name, _)| {
+        name.as_str().starts_with("x-object-meta-")
+            || *name == "x-delete-at"
+            || (KEPT.contains(name) && *name != CONTENT_TYPE)
+    });
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The headers of an answer with an object, from Swift's.
@@ -80,6 +98,9 @@ pub(super) fn shown(swift: &HeaderMap) -> HeaderMap {
     }
     if let Some(etag) = etag(swift) {
         out.insert(ETAG, etag);
+    }
+    if let Some(count) = tagging::count(swift) {
+        out.insert("x-amz-tagging-count", count);
     }
     out
 }
@@ -130,18 +151,15 @@ pub(super) fn override_with(headers: &mut HeaderMap, parameter: impl Fn(&str) ->
     }
 }
 
-/// The conditions of a request, which are Swift's as well; on writes only those on the entity tag.
-pub(super) fn conditions(request: &HeaderMap, method: &Method) -> HeaderMap {
-    let names: &[&str] = match *method {
-        Method::GET | Method::HEAD => &[
-            "if-match",
-            "if-none-match",
-            "if-modified-since",
-            "if-unmodified-since",
-            "range",
-        ],
-        _ => &["if-match", "if-none-match"],
-    };
+/// The conditions of a read, which are Swift's as well.
+pub(super) fn conditions(request: &HeaderMap) -> HeaderMap {
+    let names = [
+        "if-match",
+        "if-none-match",
+        "if-modified-since",
+        "if-unmodified-since",
+        "range",
+    ];
     let found = names.iter().filter_map(|name| {
         let value = request.get(*name)?;
         Some((HeaderName::from_static(name), value.clone()))
