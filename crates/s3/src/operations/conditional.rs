@@ -1,11 +1,11 @@
 //! Writes on a condition (`If-None-Match: *`, `If-Match`), and those that must not meet another of the same key:
 //! CompleteMultipartUpload and AbortMultipartUpload.
 //!
-//! The write lock of the key is taken when the body is there, then the key is looked at, then the last piece of the body
-//! is let go; storage takes it only under the lock (`request-pipeline`, `write_lock.rs`). So of all writers with a
+//! The write lock of the key is taken when the body is there, then the key is looked at, then the last piece of the
+//! body is let go; storage takes it only under the lock (`request-pipeline`, `write_lock.rs`). So of all writers with a
 //! condition one is decided at a time, and each sees what those before it have written.
-//! Always holds: who is answered 412 or 404 has written nothing; a condition is decided by the newest of what most of the
-//! key's primaries have, or not at all (409, 503).
+//! Always holds: who is answered 412 or 404 has written nothing; a condition is decided by the newest of what most of
+//! the key's primaries have, or not at all (409, 503).
 //! Deliberately absent: writes without a condition, which are ordered by their time as everywhere in Swift.
 
 use super::{Operation, headers};
@@ -75,8 +75,8 @@ pub(super) struct WriteGate {
 }
 
 impl Operation<'_> {
-    /// The gate of a write of the key, where the client names a condition; one that does not hold now already is refused
-    /// at once, before the body is read.
+    /// The gate of a write of the key, where the client names a condition; one that does not hold now is refused at
+    /// once, before the body is read.
     pub(super) async fn condition(&self) -> Result<Option<Arc<WriteGate>>, S3Error> {
         if WriteCondition::read(&self.request.headers)?.is_none() {
             return Ok(None);

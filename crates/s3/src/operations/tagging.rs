@@ -1,8 +1,8 @@
 //! Tags of objects and buckets: small pairs of key and value beside the metadata.
 //!
 //! An object's stand in its transient system metadata, which a POST can change; the object server keeps them through a
-//! POST that does not name them (`crates/object-server/src/post.rs`), so that Swift's clients lose none. A bucket's stand
-//! in the container's system metadata. Both are written as in `x-amz-tagging`: `key=value&key2=value2`, encoded.
+//! POST that does not name them (`crates/object-server/src/post.rs`), so that Swift's clients lose none. A bucket's
+//! stand in the container's system metadata. Both are written as in `x-amz-tagging`: `key=value&key2=value2`, encoded.
 //! Always holds: what is stored is a set within S3's limits; an empty text is no set.
 //! Deliberately absent: tags of older versions, which Swift has no POST for.
 
@@ -129,8 +129,8 @@ pub(super) fn of_header(request: &HeaderMap) -> Result<Option<HeaderValue>, S3Er
     };
     let refuse = |code: ErrorCode| {
         code.saying(
-            "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name \
-             duplicates.",
+            "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag \
+             name duplicates.",
         )
         .with("ArgumentName", NAME)
     };

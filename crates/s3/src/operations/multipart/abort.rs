@@ -1,8 +1,8 @@
 //! AbortMultipartUpload: the upload is closed, its parts go.
 //!
 //! The key is locked against completions, the marker goes, and only then do the parts.
-//! Always holds: parts of an object that was completed stay, also where the gateway that completed it died before it had
-//! closed the upload.
+//! Always holds: parts of an object that was completed stay, also where the gateway that completed it died before it
+//! had closed the upload.
 
 use super::super::bucket::empty;
 use super::super::conditional::LONG_LEASE;

@@ -104,7 +104,8 @@ impl Operation<'_> {
             && wanted.kind != kind
         {
             return Err(INVALID_REQUEST.saying(format!(
-                "The upload was created using the {} checksum mode. The complete request must use the same checksum mode.",
+                "The upload was created using the {} checksum mode. The complete request must use the same \
+                 checksum mode.",
                 wanted.kind.name()
             )));
         }

@@ -121,7 +121,7 @@ impl Operation<'_> {
         Ok(())
     }
 
-    /// Parts that are not in the object are of no more use. One that cannot be deleted now is left: the object is there.
+    /// Parts that are not in the object are of no more use. One that cannot be deleted now is left.
     async fn delete_unnamed(&self, open: &OpenUpload, parts: &[(u32, SegmentRow)], named: &[Named]) {
         let is_named = |number: &u32| named.iter().any(|part| part.number == *number);
         for (number, _) in parts.iter().filter(|(number, _)| !is_named(number)) {
