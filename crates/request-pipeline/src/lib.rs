@@ -15,6 +15,7 @@
 //! | status pages and short answers | `reply.rs` |
 //! | what is known of accounts and containers | `info.rs`; the cache that gateways share: `shared_cache.rs` |
 //! | writing on a condition | `write_lock.rs` |
+//! | forms of browsers | `multipart.rs` |
 //! | counting and ending bodies | `watched.rs` |
 //! | limits on user metadata | `constraints.rs` |
 //! | requests from pages of other origins | `cors.rs` |
@@ -25,6 +26,7 @@ mod access_notes;
 pub mod constraints;
 pub mod cors;
 mod info;
+pub mod multipart;
 mod pipeline;
 pub mod reply;
 mod request;

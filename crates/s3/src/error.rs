@@ -51,12 +51,14 @@ codes! {
     INVALID_PART = "InvalidPart", 400, "One or more of the specified parts could not be found.  The part may not have been uploaded, or the specified entity tag may not match the part's entity tag.";
     INVALID_PART_ORDER = "InvalidPartOrder", 400, "The list of parts was not in ascending order.Parts list must specified in order by part number.";
     INVALID_PART_NUMBER = "InvalidPartNumber", 416, "The requested partnumber is not satisfiable";
+    INVALID_POLICY_DOCUMENT = "InvalidPolicyDocument", 400, "The content of the form does not meet the conditions specified in the policy document.";
     INVALID_RANGE = "InvalidRange", 416, "The requested range cannot be satisfied.";
     INVALID_REQUEST = "InvalidRequest", 400, "Invalid Request.";
     INVALID_STORAGE_CLASS = "InvalidStorageClass", 400, "The storage class you specified is not valid.";
     INVALID_TAG = "InvalidTag", 400, "The tag provided was not a valid tag.";
     INVALID_URI = "InvalidURI", 400, "Could not parse the specified URI";
     KEY_TOO_LONG = "KeyTooLongError", 400, "Your key is too long.";
+    MALFORMED_POST_REQUEST = "MalformedPOSTRequest", 400, "The body of your POST request is not well-formed multipart/form-data.";
     MALFORMED_TRAILER = "MalformedTrailerError", 400, "The request contained trailing data that was not well-formed or did not conform to our published schema.";
     MALFORMED_XML = "MalformedXML", 400, "The XML you provided was not well-formed or did not validate against our published schema";
     METADATA_TOO_LARGE = "MetadataTooLarge", 400, "Your metadata headers exceed the maximum allowed metadata size.";

@@ -10,6 +10,7 @@
 //! | question | file |
 //! |---|---|
 //! | is a request S3's, and what does it ask for | `front.rs`, `call.rs` |
+//! | uploads by HTML forms | `post_form.rs` |
 //! | who has signed it | `signature/` |
 //! | is a body what was signed, and its checksums right | `payload.rs`, `checksum.rs`, `chunked.rs`; of parts `checksum_of_parts.rs` |
 //! | what becomes of it | `operations/` |
@@ -25,7 +26,9 @@ mod chunked;
 mod error;
 mod front;
 mod operations;
+pub mod parsers;
 mod payload;
+mod post_form;
 mod signature;
 mod xml;
 

@@ -7,6 +7,7 @@
 use crate::checksum::{Algorithm, Checksum, Checksums, Trailer, md5_of_header};
 use crate::chunked::{ChunkSigning, ChunkedBody};
 use crate::error::{BAD_DIGEST, INCOMPLETE_BODY, INVALID_REQUEST, MISSING_CONTENT_LENGTH, S3Error};
+use crate::post_form::{SizeRange, within};
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue};
@@ -95,7 +96,8 @@ impl Verdict {
         self.trailer.checksum()
     }
 
-    fn refuse(&self, error: S3Error) -> BodyError {
+    /// Notes why.
+    pub(crate) fn refuse(&self, error: S3Error) -> BodyError {
         *self.refusal.lock() = Some(error);
         BodyError::Corrupt
     }
@@ -133,6 +135,10 @@ pub fn check_body(request: &mut Request, signed: Option<&SignedBody>) -> Result<
         .any(|name| request.headers.contains_key(*name));
     if !has_length {
         return Err(MISSING_CONTENT_LENGTH.into());
+    }
+    if let Some(range) = request.extensions.get::<SizeRange>().copied() {
+        let body = std::mem::replace(&mut request.body, Body::empty());
+        request.body = within(body, range, &verdict);
     }
     if !wanted.is_empty() {
         let body = std::mem::replace(&mut request.body, Body::empty());

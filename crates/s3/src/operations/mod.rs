@@ -298,6 +298,11 @@ fn refusal_of_status(status: u16, rate_limits_are_client_errors: bool) -> S3Erro
     }
 }
 
+/// A status without a body.
+pub(crate) fn without_body(status: u16) -> Response {
+    bucket::empty(status)
+}
+
 /// 200 with a document.
 fn document(xml: XmlWriter) -> Response {
     reply::with_body(200, HeaderValue::from_static("application/xml"), xml.finish())

@@ -10,7 +10,7 @@ use crate::error::{
     S3Error,
 };
 use crate::payload::{Verdict, check_body};
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, HeaderValue};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use http::{HeaderMap, Method};
 use peer::Body;
 use peer::message::header_names::X_ETAG_IS_AT;
@@ -118,9 +118,10 @@ pub(super) async fn upload(
             .about("MaxSizeAllowed", operation.service.limits.max_file_size.to_string())
             .with("ProposedSize", length.unwrap_or_default().to_string()));
     }
-    if let Some(length) = length {
-        stored.insert(CONTENT_LENGTH, HeaderValue::from(length));
-    }
+    match length {
+        Some(length) => stored.insert(CONTENT_LENGTH, HeaderValue::from(length)),
+        None => stored.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked")),
+    };
     let mut body = std::mem::replace(&mut operation.request.body, Body::empty());
     if let Some(gate) = &gate {
         gate.mark(&mut stored);
