@@ -191,7 +191,6 @@ def test_acls_are_swifts(store, s3, bucket):
     assert Client(store.auth_url).do("HEAD", bucket)["X-Container-Read"] == ".r:*,.rlistings"
     s3.put_bucket_acl(Bucket=bucket, ACL="private")
     assert grants() == [("CanonicalUser", "FULL_CONTROL")]
-    assert code_of(s3.put_object_tagging, Bucket=bucket, Key="k", Tagging={"TagSet": []}) == "NotImplemented"
     assert code_of(s3.get_object_lock_configuration, Bucket=bucket) == "ObjectLockConfigurationNotFoundError"
 
 

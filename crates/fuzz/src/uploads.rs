@@ -1,12 +1,12 @@
 //! Bodies of uploads: forms, MIME, archives, manifests, lists. The pieces in which they come change nothing.
 
 use crate::input::{block_on, body, cut, text};
-use features::access::formpost::multipart::{Broken, Multipart, PartHeaders, parameters_of};
 use features::bulk::decode::{Compression, Decoded};
 use features::bulk::list;
 use features::bulk::tar::{Archive, TarEntry, Unreadable};
 use features::large_objects::slo::{check_manifest, manifest};
 use object_server::mime::{MimeEvent, MimeSplitter, NotMime, PartHead};
+use request_pipeline::multipart::{Broken, Multipart, PartHeaders, parameters_of};
 use std::sync::Arc;
 use world::clock::RealClock;
 

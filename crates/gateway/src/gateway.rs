@@ -6,11 +6,12 @@
 use crate::recognise::{not_text, recognise};
 use crate::shared::{Shared, VERBS};
 use crate::write_clock::ClockSkewMetrics;
+use crate::write_lock::GatewayLocks;
 use crate::{account, container, object};
 use http::{HeaderValue, Method, StatusCode};
 use peer::message::header_names::X_ALLOW_RESERVED_NAMES;
 use peer::{Body, HttpService};
-use request_pipeline::{ClientRequest, Core, Feature, InfoSource, Pipeline, Response, cors, reply};
+use request_pipeline::{ClientRequest, Core, Feature, InfoSource, Pipeline, Response, WriteLocks, cors, reply};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use vocabulary::names::RESERVED;
@@ -48,6 +49,10 @@ impl Core for CoreVerbs {
 
     fn info(&self) -> &dyn InfoSource {
         &*self.shared
+    }
+
+    fn write_locks(&self) -> Option<Arc<dyn WriteLocks>> {
+        Some(Arc::new(GatewayLocks(self.shared.clone())))
     }
 }
 

@@ -14,6 +14,7 @@
 //! | which nodes, in which order | `rings.rs`, `route.rs`, `routing.rs`, `candidates.rs`, `suppression.rs` |
 //! | what do all requests share | `shared.rs` |
 //! | which time does a write get, and what if storage has a newer one | `write_clock.rs`, `write_order.rs` |
+//! | how is an object locked for a conditional write | `write_lock.rs` |
 //! | how is one node asked | `backend.rs` |
 //! | writes to all replicas | `fan_out.rs`, `put_object.rs`, `fan.rs` |
 //! | reads from one of them | `read.rs`, `resume.rs`, `multi_range.rs` |
@@ -52,6 +53,7 @@ mod suppression;
 mod timings;
 mod upload_body;
 mod write_clock;
+mod write_lock;
 mod write_order;
 
 pub use gateway::{CoreVerbs, Gateway};

@@ -14,7 +14,7 @@ use http::header::{
 use http::{HeaderValue, Method};
 use peer::message::header_names::{
     X_DELETE_AT_CONTAINER, X_DELETE_AT_DEVICE, X_DELETE_AT_HOST, X_DELETE_AT_PARTITION, X_POLICY_INDEX, X_TIMESTAMP,
-    X_TRANS_ID,
+    X_TRANS_ID, X_WRITE_LOCK,
 };
 use peer::message::{Message, RequestContext};
 use request_pipeline::{ClientRequest, ContainerInfo, Response, reply};
@@ -84,7 +84,11 @@ pub(crate) fn locate(
     Ok(LocatedObject {
         path,
         policy,
-        route: near(shared, route, &request.method),
+        route: match request.headers.contains_key(X_WRITE_LOCK) {
+            // The lock is that of the ring's own primaries.
+            true => route,
+            false => near(shared, route, &request.method),
+        },
         container,
     })
 }

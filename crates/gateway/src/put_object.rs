@@ -178,6 +178,11 @@ impl Upload {
 
     async fn write_whole(&mut self, body: Body, length: u64) -> Result<Written, Response> {
         let bytes = self.receive(body, length).await?;
+        if self.calls.message.write_lock.is_some() && self.time.is_own {
+            // What was written while the body came is older than what is written under the lock.
+            self.time = self.shared.new_write_time();
+            self.calls.message.timestamp = self.time.timestamp.into();
+        }
         if let Some(footers) = self.footers.take() {
             self.overlay(footers()?);
         }

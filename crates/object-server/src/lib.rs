@@ -18,6 +18,7 @@
 //! | GET and HEAD: what to send | `read.rs`; how it streams: `outgoing.rs`, `pump.rs` |
 //! | PUT | `put.rs`, `put_plan.rs`, `upload.rs`; the body: `incoming.rs`; footers, commits: `wrapped.rs`, `mime.rs` |
 //! | POST and DELETE | `post.rs`, `delete.rs`; many DELETEs at once: `deletes.rs` |
+//! | LOCK: who may write an object for the moment | `write_locks.rs` |
 //! | which headers stay with an object | `kept.rs` |
 //! | when an object expires, and the rows of the expirer's queue | `expiry.rs` |
 //! | listing rows | `updates.rs`, `updates/row.rs`; what a crash leaves of them: `updates/recorded.rs` |
@@ -54,6 +55,7 @@ mod updates;
 mod upload;
 mod verbs;
 mod wrapped;
+mod write_locks;
 
 pub use devices::DeviceSource;
 pub use options::{ObjectServerOptions, ReplicationOptions};

@@ -11,10 +11,11 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use object_engine::{EngineError, FoundObject, MetadataUpdate, ObjectMetadata, OpenOptions};
 use peer::Response;
 use peer::message::RowChange;
-use peer::message::header_names::{X_BACKEND_CONTENT_TYPE, X_BACKEND_TIMESTAMP};
+use peer::message::header_names::{X_BACKEND_CONTENT_TYPE, X_BACKEND_TIMESTAMP, X_OBJECT_TAGS};
 use std::sync::Arc;
 use storage_shell::{Refusal, page, put_time};
 use vocabulary::Timestamp;
+use vocabulary::header_name::title;
 use vocabulary::metadata::Entity;
 
 /// Answers a POST.
@@ -109,6 +110,9 @@ impl PostChange {
             true => (newest, posted(&found)),
             false => (self.timestamp, self.metadata.clone()),
         };
+        if !request.is_replication {
+            keep_tags(&mut metadata, &found.metadata);
+        }
         // The PUT's own content type stays in the body's metadata; only a later one is written again.
         let set_since = content_type_timestamp > found.timestamps.data;
         if set_since {
@@ -131,6 +135,16 @@ impl PostChange {
         let rows = RecordedRows::record(&**engine, [change]);
         engine.write_metadata(key, update).map_err(refused_by(device))?;
         Ok((done, rows))
+    }
+}
+
+/// S3's tags stay through a POST that does not name them: Swift's clients know nothing of them.
+fn keep_tags(posted: &mut ObjectMetadata, found: &ObjectMetadata) {
+    let name = title(X_OBJECT_TAGS.as_str());
+    if posted.get(&name).is_none()
+        && let Some(tags) = found.get(&name).map(<[u8]>::to_vec)
+    {
+        posted.set(name, tags);
     }
 }
 

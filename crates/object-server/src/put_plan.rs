@@ -25,6 +25,8 @@ pub(crate) struct PutPlan {
     conditions: Conditions,
     /// The checksum the sender expects.
     pub(crate) etag: Option<String>,
+    /// The write lock without which it must not be written.
+    pub(crate) write_lock: Option<HeaderValue>,
     /// Headers that stay.
     pub(crate) kept: ObjectMetadata,
 }
@@ -69,6 +71,7 @@ impl PutPlan {
             content_type,
             conditions: Conditions::new(None, head.if_none_match.as_ref().and_then(text), None, None),
             etag: head.etag.as_ref().and_then(text).map(|etag| bare_etag(etag).to_owned()),
+            write_lock: head.write_lock.clone(),
             kept,
         })
     }

@@ -48,6 +48,7 @@ pub(crate) struct PutHead {
     pub(crate) has_commit: bool,
     pub(crate) mime_boundary: Option<HeaderValue>,
     pub(crate) object_length: Option<HeaderValue>,
+    pub(crate) write_lock: Option<HeaderValue>,
 }
 
 /// What a POST says beside its headers.
@@ -85,6 +86,7 @@ impl ObjectRequest {
             has_commit: message.has_commit,
             mime_boundary: message.mime_boundary,
             object_length: message.object_length,
+            write_lock: message.write_lock,
         };
         let request = Self {
             method: Method::PUT,
@@ -227,7 +229,7 @@ impl ObjectRequest {
 }
 
 /// Checks what every verb needs: a known policy, and names that may be.
-fn object_key(
+pub(crate) fn object_key(
     target: &Target,
     policy: &HeaderField<PolicyIndex>,
     options: &ObjectServerOptions,

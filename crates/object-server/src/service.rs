@@ -9,6 +9,7 @@ use crate::ssync::ssync;
 use crate::state::ObjectServerState;
 use crate::updates::ListingUpdates;
 use crate::verbs::on_object;
+use crate::write_locks::{WriteLocks, lock};
 use http::header::{ALLOW, CONTENT_LENGTH, SERVER};
 use http::{HeaderValue, Method, StatusCode};
 use peer::message::{Message, ServerKind};
@@ -18,7 +19,7 @@ use storage_shell::{AccessLog, Lane, PoolOptions, Refusal, WholeBodies, empty, w
 use tracing::Instrument;
 use world::World;
 
-/// As OpenStack's. A peer that knows DELETES finds out by trying it.
+/// As OpenStack's. A peer that knows DELETES or LOCK finds out by trying it.
 const VERBS: HeaderValue = HeaderValue::from_static("DELETE, GET, HEAD, OPTIONS, POST, PUT, REPLICATE, SSYNC");
 const CLIENT_VERBS: HeaderValue = HeaderValue::from_static("DELETE, GET, HEAD, OPTIONS, POST, PUT");
 const NAME: HeaderValue = HeaderValue::from_static(concat!("object-server/", env!("CARGO_PKG_VERSION")));
@@ -56,6 +57,7 @@ impl ObjectServer {
             state: Arc::new(ObjectServerState {
                 devices: ObjectDevices::new(world.clone(), SourceOpener(source), pool)?,
                 exchange_slots: ExchangeSlots::new(&options.replication),
+                write_locks: WriteLocks::default(),
                 world,
                 options,
                 updates,
@@ -78,6 +80,7 @@ impl ObjectServer {
             Message::PutObject(_) | Message::PostObject(_) | Message::DeleteObject(_) | Message::ReadObject(_) => {
                 on_object(&self.state, call, Lane::Requests).await
             }
+            Message::LockObject(message) => lock(&self.state, message).await,
             Message::ReplicateSuffixes(message) if serves => Box::pin(replicate(&self.state, message)).await,
             Message::Ssync(message) if serves => Box::pin(ssync(&self.state, message, call.body)).await,
             Message::DeleteObjects(message) if serves => {

@@ -14,6 +14,7 @@ use crate::request::ObjectRequest;
 use crate::sink::Sink;
 use crate::state::ObjectServerState;
 use crate::updates::{ListingRow, RecordedRows};
+use crate::write_locks::Publishing;
 use bytes::Bytes;
 use futures_util::future::join;
 use http::header::ETAG;
@@ -48,6 +49,8 @@ struct Publication {
     commit: Commit,
     etag: String,
     rows: Vec<ListingRow>,
+    /// Where it is written under a lock: to be kept until it is published.
+    lock: Option<Publishing>,
 }
 
 /// Writes bodies of objects that are all of one device and partition, each object once, and sends their listing rows.
@@ -72,16 +75,21 @@ fn write_batch(device: &ObjectDevice, uploads: &[WholeUpload]) -> (Vec<Result<St
     let found = engine.open_all(&keys, OpenOptions::BEFORE_WRITE);
     let mut etags = Vec::with_capacity(uploads.len());
     let (mut writes, mut changes) = (Vec::with_capacity(uploads.len()), Vec::with_capacity(uploads.len()));
+    let mut locks = Vec::new();
     for ((whole, key), found) in uploads.iter().zip(keys).zip(found) {
-        etags.push(
-            whole
-                .publication(found, device)
-                .map(|Publication { commit, etag, rows }| {
-                    changes.push((data_file(&commit), rows));
-                    writes.push((key, whole.body.clone(), commit));
-                    etag
-                }),
-        );
+        etags.push(whole.publication(found, device).map(
+            |Publication {
+                 commit,
+                 etag,
+                 rows,
+                 lock,
+             }| {
+                locks.extend(lock);
+                changes.push((data_file(&commit), rows));
+                writes.push((key, whole.body.clone(), commit));
+                etag
+            },
+        ));
     }
     let changes = writes
         .iter()
@@ -89,6 +97,7 @@ fn write_batch(device: &ObjectDevice, uploads: &[WholeUpload]) -> (Vec<Result<St
         .map(|((key, ..), (file, rows))| (key, file, rows));
     let mut rows = RecordedRows::record(&**engine, changes);
     let written = put_all(device, uploads, writes);
+    drop(locks);
     let mut accepted = etags.iter_mut().filter(|etag| etag.is_ok());
     for (number, written) in written.into_iter().enumerate() {
         if let (Some(etag), Err(error)) = (accepted.next(), written) {
@@ -185,7 +194,19 @@ impl Upload {
     fn publication(&self, prior: &PriorObject, etag: String, size: u64) -> Result<Publication, Refusal> {
         let commit = self.plan.commit(&etag, size)?;
         let rows = self.rows(prior, &commit.metadata, &etag, size);
-        Ok(Publication { commit, etag, rows })
+        let (locks, target) = (&self.state.write_locks, &self.request.target);
+        let lock = locks.publish(
+            &*self.state.world.clock,
+            (&target.device, &target.path),
+            &self.request.key,
+            self.plan.write_lock.as_ref(),
+        )?;
+        Ok(Publication {
+            commit,
+            etag,
+            rows,
+            lock,
+        })
     }
 
     /// Looks, then receives and writes in turns.
@@ -234,10 +255,17 @@ impl Upload {
                 let upload = upload.clone();
                 move |device: &ObjectDevice, written: crate::sink::WrittenBody| {
                     let (upload, prior) = &*upload;
-                    let Publication { commit, etag, rows } = upload.publication(prior, written.md5, written.size)?;
+                    let publication = upload.publication(prior, written.md5, written.size)?;
+                    let Publication {
+                        commit,
+                        etag,
+                        rows,
+                        lock,
+                    } = publication;
                     let change = (&upload.request.key, data_file(&commit), rows);
                     let rows = RecordedRows::record(&**device.engine(), [change]);
                     let committed = written.writer.commit(commit);
+                    drop(lock);
                     committed.map_err(|error| refusal_of(&error, device))?;
                     Ok((etag, rows))
                 }

@@ -14,6 +14,8 @@
 //! | what features request by themselves | `subrequest.rs` |
 //! | status pages and short answers | `reply.rs` |
 //! | what is known of accounts and containers | `info.rs`; the cache that gateways share: `shared_cache.rs` |
+//! | writing on a condition | `write_lock.rs` |
+//! | forms of browsers | `multipart.rs` |
 //! | counting and ending bodies | `watched.rs` |
 //! | limits on user metadata | `constraints.rs` |
 //! | requests from pages of other origins | `cors.rs` |
@@ -24,12 +26,14 @@ mod access_notes;
 pub mod constraints;
 pub mod cors;
 mod info;
+pub mod multipart;
 mod pipeline;
 pub mod reply;
 mod request;
 mod shared_cache;
 mod subrequest;
 pub mod watched;
+mod write_lock;
 
 pub use access_notes::{AccessFacts, AccessNotes};
 pub use info::{AccountInfo, ContainerInfo, EntityLocation, InfoSource, PolicyUse};
@@ -38,3 +42,4 @@ pub use pipeline::{Core, Feature, Next, Pipeline};
 pub use request::{Authorizer, ClientRequest, Footers, Request, is_true};
 pub use shared_cache::SharedCache;
 pub use subrequest::set_header;
+pub use write_lock::{LockName, LockRefusal, ObjectStanding, WriteLock, WriteLocks};

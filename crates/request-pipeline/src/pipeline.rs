@@ -6,6 +6,7 @@
 
 use crate::info::InfoSource;
 use crate::request::ClientRequest;
+use crate::write_lock::WriteLocks;
 use peer::Response;
 use serde_json::Value;
 use std::sync::Arc;
@@ -40,6 +41,10 @@ pub trait Core: Send + Sync {
     async fn handle(&self, request: ClientRequest) -> Response;
     /// Describes accounts and containers.
     fn info(&self) -> &dyn InfoSource;
+    /// Where objects are locked; nowhere, unless this is a gateway.
+    fn write_locks(&self) -> Option<Arc<dyn WriteLocks>> {
+        None
+    }
 }
 
 struct Stages {
@@ -69,6 +74,11 @@ impl Next {
     /// Describes accounts and containers.
     pub fn info(&self) -> &dyn InfoSource {
         self.stages.core.info()
+    }
+
+    /// Where objects are locked.
+    pub fn write_locks(&self) -> Option<Arc<dyn WriteLocks>> {
+        self.stages.core.write_locks()
     }
 }
 

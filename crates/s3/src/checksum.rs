@@ -45,6 +45,41 @@ impl Algorithm {
         all.find(|(known, _)| *known == name).map(|(_, algorithm)| algorithm)
     }
 
+    /// Of a name as in [`Self::ALL`] or S3's `ChecksumAlgorithm`.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, algorithm)| algorithm)
+    }
+
+    /// Its name in [`Self::ALL`].
+    pub fn name(self) -> &'static str {
+        self.header().trim_start_matches("x-amz-checksum-")
+    }
+
+    /// S3's `ChecksumAlgorithm`.
+    pub fn shown(self) -> &'static str {
+        self.element().trim_start_matches("Checksum")
+    }
+
+    /// The element of S3's documents with such a checksum.
+    pub fn element(self) -> &'static str {
+        match self {
+            Self::Crc32 => "ChecksumCRC32",
+            Self::Crc32c => "ChecksumCRC32C",
+            Self::Crc64Nvme => "ChecksumCRC64NVME",
+            Self::Sha1 => "ChecksumSHA1",
+            Self::Sha256 => "ChecksumSHA256",
+        }
+    }
+
+    /// The checksum of these bytes.
+    pub fn of(self, bytes: &[u8]) -> Vec<u8> {
+        let mut running = self.start();
+        running.update(bytes);
+        running.finish()
+    }
+
     /// The bytes of such a checksum.
     pub fn size(self) -> usize {
         match self {
@@ -112,6 +147,13 @@ impl Trailer {
     /// Notes a header that came behind the body.
     pub fn note(&self, name: &str, value: &str) {
         *self.0.lock() = Some((name.to_ascii_lowercase(), value.to_owned()));
+    }
+
+    /// The checksum in it.
+    pub fn checksum(&self) -> Option<(Algorithm, String)> {
+        let noted = self.0.lock();
+        let (name, value) = noted.as_ref()?;
+        Some((Algorithm::of_header(name)?, value.trim().to_owned()))
     }
 }
 
@@ -234,7 +276,7 @@ impl Checksums {
                 }
                 Claim::Header(claimed) => agree(checksum.algorithm, &claimed, &computed)?,
                 Claim::Trailer => {
-                    let sent = self.trailer.0.lock().take();
+                    let sent = self.trailer.0.lock().clone();
                     let (name, value) = sent.unwrap_or_default();
                     if name != checksum.algorithm.header() {
                         return Err(MALFORMED_TRAILER.into());
@@ -252,12 +294,9 @@ fn agree(algorithm: Algorithm, claimed: &[u8], computed: &[u8]) -> Result<(), S3
     if claimed == computed {
         return Ok(());
     }
-    let name = algorithm
-        .header()
-        .trim_start_matches("x-amz-checksum-")
-        .to_ascii_uppercase();
     Err(BAD_DIGEST.saying(format!(
-        "The {name} you specified did not match the calculated checksum."
+        "The {} you specified did not match the calculated checksum.",
+        algorithm.shown()
     )))
 }
 

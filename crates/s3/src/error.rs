@@ -33,9 +33,11 @@ codes! {
     AUTHORIZATION_HEADER_MALFORMED = "AuthorizationHeaderMalformed", 400, "The authorization header is malformed; the authorization header requires three components: Credential, SignedHeaders, and Signature.";
     AUTHORIZATION_QUERY_PARAMETERS = "AuthorizationQueryParametersError", 400, "Error parsing the X-Amz-Credential parameter; the Credential is mal-formed; expecting \"<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request\".";
     BAD_DIGEST = "BadDigest", 400, "The Content-MD5 you specified did not match what we received.";
+    BAD_REQUEST = "BadRequest", 400, "Bad Request";
     BUCKET_ALREADY_EXISTS = "BucketAlreadyExists", 409, "The requested bucket name is not available. The bucket namespace is shared by all users of the system. Please select a different name and try again.";
     BUCKET_ALREADY_OWNED = "BucketAlreadyOwnedByYou", 409, "Your previous request to create the named bucket succeeded and you already own it.";
     BUCKET_NOT_EMPTY = "BucketNotEmpty", 409, "The bucket you tried to delete is not empty.";
+    CONDITIONAL_REQUEST_CONFLICT = "ConditionalRequestConflict", 409, "The conditional request cannot succeed due to a conflicting operation against this resource. Try again.";
     CONTENT_SHA256_MISMATCH = "XAmzContentSHA256Mismatch", 400, "The provided 'x-amz-content-sha256' header does not match what was computed.";
     ENTITY_TOO_LARGE = "EntityTooLarge", 400, "Your proposed upload exceeds the maximum allowed object size.";
     ENTITY_TOO_SMALL = "EntityTooSmall", 400, "Your proposed upload is smaller than the minimum allowed object size.";
@@ -49,11 +51,14 @@ codes! {
     INVALID_PART = "InvalidPart", 400, "One or more of the specified parts could not be found.  The part may not have been uploaded, or the specified entity tag may not match the part's entity tag.";
     INVALID_PART_ORDER = "InvalidPartOrder", 400, "The list of parts was not in ascending order.Parts list must specified in order by part number.";
     INVALID_PART_NUMBER = "InvalidPartNumber", 416, "The requested partnumber is not satisfiable";
+    INVALID_POLICY_DOCUMENT = "InvalidPolicyDocument", 400, "The content of the form does not meet the conditions specified in the policy document.";
     INVALID_RANGE = "InvalidRange", 416, "The requested range cannot be satisfied.";
     INVALID_REQUEST = "InvalidRequest", 400, "Invalid Request.";
     INVALID_STORAGE_CLASS = "InvalidStorageClass", 400, "The storage class you specified is not valid.";
+    INVALID_TAG = "InvalidTag", 400, "The tag provided was not a valid tag.";
     INVALID_URI = "InvalidURI", 400, "Could not parse the specified URI";
     KEY_TOO_LONG = "KeyTooLongError", 400, "Your key is too long.";
+    MALFORMED_POST_REQUEST = "MalformedPOSTRequest", 400, "The body of your POST request is not well-formed multipart/form-data.";
     MALFORMED_TRAILER = "MalformedTrailerError", 400, "The request contained trailing data that was not well-formed or did not conform to our published schema.";
     MALFORMED_XML = "MalformedXML", 400, "The XML you provided was not well-formed or did not validate against our published schema";
     METADATA_TOO_LARGE = "MetadataTooLarge", 400, "Your metadata headers exceed the maximum allowed metadata size.";

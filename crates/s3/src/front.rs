@@ -13,6 +13,7 @@ use crate::error::{
     SIGNATURE_DOES_NOT_MATCH, SLOW_DOWN,
 };
 use crate::payload::SignedBody;
+use crate::post_form::{PostForm, is_form};
 use crate::signature;
 use http::Method;
 use http::header::{CONTENT_LENGTH, HeaderValue};
@@ -45,8 +46,12 @@ impl S3Front {
     }
 
     /// Reads the call and its signature, and aims the request at what it is about.
-    fn prepare(&self, request: &mut ClientRequest) -> Result<Option<Arc<SignedRequest>>, S3Error> {
-        let call = S3Call::read(request, &self.settings.storage_domain)?;
+    fn prepare(
+        &self,
+        request: &mut ClientRequest,
+        form: Option<&mut PostForm>,
+    ) -> Result<Option<Arc<SignedRequest>>, S3Error> {
+        let mut call = S3Call::read(request, &self.settings.storage_domain)?;
         if let Some(name) = &call.bucket
             && !is_bucket_name(name, self.settings.dns_compliant_bucket_names)
         {
@@ -59,7 +64,15 @@ impl S3Front {
         }
         let bucket = bucket_of_host(request, &self.settings.storage_domain);
         let now = self.clock.now().seconds();
-        let signature = signature::read(request, bucket.as_deref(), &self.settings, now)?;
+        let signature = match form {
+            None => signature::read(request, bucket.as_deref(), &self.settings, now)?,
+            Some(form) => {
+                form.check_policy(call.bucket.as_deref().unwrap_or_default(), now)?;
+                form.limit(request);
+                call.key = Some(form.key.clone());
+                signature::of_form(form, &self.settings)?
+            }
+        };
         request.headers.remove("authorization");
         let signed = signature.map(|signature| {
             let signed = Arc::new(signature.signed);
@@ -107,9 +120,11 @@ impl Feature for S3Front {
     }
 
     fn wants(&self, request: &ClientRequest) -> bool {
+        let bucket = bucket_of_host(request, &self.settings.storage_domain);
         signature::is_signed(request)
-            || bucket_of_host(request, &self.settings.storage_domain).is_some()
+            || bucket.is_some()
             || cross_origin::is_preflight(request)
+            || is_form(request, false)
     }
 
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
@@ -117,9 +132,13 @@ impl Feature for S3Front {
             return cross_origin::preflight(&request, &self.settings.cors_preflight_allow_origin);
         }
         let (trans_id, is_head) = (request.trans_id.clone(), request.method == Method::HEAD);
-        let mut response = match self.prepare(&mut request) {
-            Ok(signed) => self.in_s3s_form(next.run(request).await, signed.as_deref(), &trans_id),
-            Err(error) => error.answer(&trans_id),
+        let has_bucket = bucket_of_host(&request, &self.settings.storage_domain).is_some();
+        let mut response = match is_form(&request, has_bucket) && !signature::is_signed(&request) {
+            true => Box::pin(self.take_form(request, next)).await,
+            false => match self.prepare(&mut request, None) {
+                Ok(signed) => self.in_s3s_form(next.run(request).await, signed.as_deref(), &trans_id),
+                Err(error) => error.answer(&trans_id),
+            },
         };
         if is_head && response.status().as_u16() >= 400 {
             *response.body_mut() = Body::empty();
@@ -135,6 +154,27 @@ impl Feature for S3Front {
 }
 
 impl S3Front {
+    /// A form's file is put as any other object.
+    async fn take_form(&self, mut request: ClientRequest, next: Next) -> Response {
+        let trans_id = request.trans_id.clone();
+        let base = format!("{}://{}", request.scheme, request.header("host").unwrap_or_default());
+        let opened = PostForm::open(&mut request, self.clock.clone()).await;
+        let prepared = opened.and_then(|mut form| {
+            let signed = self.prepare(&mut request, Some(&mut form))?;
+            Ok((form, signed))
+        });
+        let (form, signed) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => return error.answer(&trans_id),
+        };
+        let bucket = request.entity.as_ref().and_then(|entity| entity.container.clone());
+        let response = self.in_s3s_form(next.run(request).await, signed.as_deref(), &trans_id);
+        match response.status().is_success() {
+            true => form.answer(&bucket.unwrap_or_default(), response, &base),
+            false => response,
+        }
+    }
+
     /// What features in between have answered becomes a document of S3.
     fn in_s3s_form(&self, response: Response, signed: Option<&SignedRequest>, trans_id: &str) -> Response {
         if response.extensions().get::<InS3sForm>().is_some()

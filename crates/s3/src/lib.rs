@@ -10,9 +10,10 @@
 //! | question | file |
 //! |---|---|
 //! | is a request S3's, and what does it ask for | `front.rs`, `call.rs` |
+//! | uploads by HTML forms | `post_form.rs` |
 //! | who has signed it | `signature/` |
 //! | what may pages of other origins ask and see | `cross_origin.rs` |
-//! | is a body what was signed, and its checksums right | `payload.rs`, `checksum.rs`, `chunked.rs` |
+//! | is a body what was signed, and its checksums right | `payload.rs`, `checksum.rs`, `chunked.rs`; of parts `checksum_of_parts.rs` |
 //! | what becomes of it | `operations/` |
 //! | codes, statuses and documents of refusals | `error.rs` |
 //! | XML read and written | `xml.rs` |
@@ -21,12 +22,15 @@
 
 mod call;
 mod checksum;
+mod checksum_of_parts;
 mod chunked;
 mod cross_origin;
 mod error;
 mod front;
 mod operations;
+pub mod parsers;
 mod payload;
+mod post_form;
 mod signature;
 mod xml;
 

@@ -4,9 +4,10 @@
 //! checked, so that a body that is not what was signed never becomes an object; bytes pass without a copy.
 //! Why a body was refused lies in [`Verdict`] when the request has been answered.
 
-use crate::checksum::{Checksum, Checksums, md5_of_header};
+use crate::checksum::{Algorithm, Checksum, Checksums, Trailer, md5_of_header};
 use crate::chunked::{ChunkSigning, ChunkedBody};
 use crate::error::{BAD_DIGEST, INCOMPLETE_BODY, INVALID_REQUEST, MISSING_CONTENT_LENGTH, S3Error};
+use crate::post_form::{SizeRange, within};
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue};
@@ -79,16 +80,25 @@ pub struct SignedBody {
 
 /// Why a body was refused, once it was.
 #[derive(Clone, Default)]
-pub struct Verdict(Arc<Mutex<Option<S3Error>>>);
+pub struct Verdict {
+    refusal: Arc<Mutex<Option<S3Error>>>,
+    trailer: Trailer,
+}
 
 impl Verdict {
     /// The reason, if there is one.
     pub fn refusal(&self) -> Option<S3Error> {
-        self.0.lock().clone()
+        self.refusal.lock().clone()
     }
 
-    fn refuse(&self, error: S3Error) -> BodyError {
-        *self.0.lock() = Some(error);
+    /// The checksum that came behind the body, once that has been read and found right.
+    pub fn checksum_behind(&self) -> Option<(Algorithm, String)> {
+        self.trailer.checksum()
+    }
+
+    /// Notes why.
+    pub(crate) fn refuse(&self, error: S3Error) -> BodyError {
+        *self.refusal.lock() = Some(error);
         BodyError::Corrupt
     }
 }
@@ -96,8 +106,11 @@ impl Verdict {
 /// Puts in front of the request's body whatever checks it, and takes `aws-chunked` off. The body of the request is
 /// then the object's bytes, its `Content-Length` their number.
 pub fn check_body(request: &mut Request, signed: Option<&SignedBody>) -> Result<Verdict, S3Error> {
-    let verdict = Verdict::default();
     let mut wanted = Checksums::default();
+    let verdict = Verdict {
+        trailer: wanted.trailer(),
+        ..Verdict::default()
+    };
     let payload = signed.map_or(&PayloadHash::Unsigned, |signed| &signed.payload);
     let is_streaming = matches!(payload, PayloadHash::Streaming { .. });
     if let PayloadHash::Sha256(digest) = payload {
@@ -127,6 +140,10 @@ pub fn check_body(request: &mut Request, signed: Option<&SignedBody>) -> Result<
         .any(|name| request.headers.contains_key(*name));
     if !has_length {
         return Err(MISSING_CONTENT_LENGTH.into());
+    }
+    if let Some(range) = request.extensions.get::<SizeRange>().copied() {
+        let body = std::mem::replace(&mut request.body, Body::empty());
+        request.body = within(body, range, &verdict);
     }
     if !wanted.is_empty() {
         let body = std::mem::replace(&mut request.body, Body::empty());
@@ -241,6 +258,38 @@ fn checked(body: Body, wanted: Checksums, verdict: Verdict) -> Body {
                         }
                         let last = state.held.take()?;
                         return Some((Ok(last), state));
+                    }
+                }
+            }
+        }
+    });
+    Body::stream(bytes, length)
+}
+
+/// The same bytes, the last of them only once the gate has been passed.
+pub fn released_by(
+    body: Body,
+    verdict: Verdict,
+    gate: impl Future<Output = Result<(), S3Error>> + Send + 'static,
+) -> Body {
+    let length = body.length();
+    let state = (body, None, Some(Box::pin(gate)));
+    let bytes = unfold(state, move |(mut body, mut held, mut gate)| {
+        let verdict = verdict.clone();
+        async move {
+            loop {
+                match body.next().await {
+                    Some(Ok(chunk)) => {
+                        if let Some(before) = held.replace(chunk) {
+                            return Some((Ok(before), (body, held, gate)));
+                        }
+                    }
+                    Some(Err(error)) => return Some((Err(error), (Body::empty(), None, None))),
+                    None => {
+                        if let Err(error) = gate.take()?.await {
+                            return Some((Err(verdict.refuse(error)), (Body::empty(), None, None)));
+                        }
+                        return Some((Ok(held.take()?), (body, None, None)));
                     }
                 }
             }

@@ -98,10 +98,7 @@ fn register() -> &'static VfsSlot {
         name: format!("martlet-files-{number}"),
         mounted: Mutex::new(None),
     }));
-    #[expect(
-        unsafe_code,
-        reason = "SQLite gets a table of functions, see the head of this file"
-    )]
+    #[expect(unsafe_code, reason = "SQLite gets a table of functions, see the head of this file")]
     // SAFETY: `MountVfs` and `MountMethods` leave all functions, versions and layouts to the defaults of the crate,
     // which belong together. The application data is a `&'static VfsSlot`, which is `Sync` (see `is_shared`), so that
     // SQLite may call from any thread; what calls change of a file is in the file's own handle, which SQLite uses from

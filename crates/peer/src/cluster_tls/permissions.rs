@@ -9,10 +9,10 @@
 //! | object | – | read, rows | read, replicate |
 //!
 //! A certificate with several roles may what any of them may. What monitors ask (`/healthcheck`, `/recon`, `/metrics`,
-//! OPTIONS) every role may. *Change* is PUT and POST of an account, a container or an object, *delete* their DELETE
-//! (many at once: DELETES), *rows* are changes of listing rows: PUT, POST and DELETE one level below what the server
-//! owns, and UPDATE; *replicate* is REPLICATE and SSYNC. An unknown verb is
-//! passed on to the server for upkeep alone.
+//! OPTIONS) every role may. *Change* is PUT and POST of an account, a container or an object, and LOCK of an
+//! object, *delete* their DELETE (many at once: DELETES), *rows* are changes of listing rows: PUT, POST and DELETE one
+//! level below what the server owns, and UPDATE; *replicate* is REPLICATE and SSYNC. An unknown verb is passed on to the
+//! server for upkeep alone.
 //!
 //! Why a role needs what its own verbs do not show: the reaper (account) empties containers and deletes objects; the
 //! auditor and the updater (object) read and write container rows; container sync (container) reads objects as a
@@ -70,6 +70,7 @@ fn action(server: ServerKind, method: &Method, address: &Address) -> Action {
         "PUT" | "POST" | "DELETE" if is_row => Action::Rows,
         "UPDATE" => Action::Rows,
         "PUT" | "POST" => Action::Change,
+        "LOCK" if server == ServerKind::Object => Action::Change,
         "DELETE" => Action::Delete,
         _ => Action::Unknown,
     }
@@ -102,7 +103,7 @@ mod tests {
     const SERVERS: [ServerKind; 3] = [ServerKind::Account, ServerKind::Container, ServerKind::Object];
 
     /// Requests that stand for all, by what they are called below.
-    const REQUESTS: [(&str, &str, &str); 22] = [
+    const REQUESTS: [(&str, &str, &str); 23] = [
         ("health", "GET", "/healthcheck"),
         ("recon", "GET", "/recon/async"),
         ("options", "OPTIONS", "/d/1/a"),
@@ -123,6 +124,7 @@ mod tests {
         ("replicate", "REPLICATE", "/d/1/abc"),
         ("ssync", "SSYNC", "/d/1"),
         ("deletes", "DELETES", "/d/0"),
+        ("lock-o", "LOCK", "/d/1/a/c/o"),
         ("patch", "PATCH", "/d/1/a/c/o"),
         ("bad-path", "PUT", "/d"),
     ];
@@ -132,7 +134,7 @@ mod tests {
         match (role, server) {
             (ClusterRole::Upkeep, _) => &[],
             (ClusterRole::Proxy, ServerKind::Object) => &["update-c", "replicate", "ssync", "patch"],
-            (ClusterRole::Proxy, _) => &["replicate", "ssync", "patch"],
+            (ClusterRole::Proxy, _) => &["replicate", "ssync", "lock-o", "patch"],
             (ClusterRole::Account, ServerKind::Account) => &[
                 "put-a",
                 "post-a",
@@ -146,6 +148,8 @@ mod tests {
                 "post-o",
                 "delete-o",
                 "deletes",
+                "lock-o",
+                "lock-o",
                 "patch",
             ],
             (ClusterRole::Account, ServerKind::Container) => &[
@@ -160,6 +164,8 @@ mod tests {
                 "delete-o",
                 "replicate",
                 "ssync",
+                "lock-o",
+                "lock-o",
                 "patch",
             ],
             (ClusterRole::Account, ServerKind::Object) => &[
@@ -176,13 +182,22 @@ mod tests {
                 "post-o",
                 "replicate",
                 "ssync",
+                "lock-o",
+                "lock-o",
                 "patch",
             ],
-            (ClusterRole::Container, ServerKind::Account) => {
-                &["put-a", "post-a", "delete-a", "replicate", "ssync", "deletes", "patch"]
-            }
+            (ClusterRole::Container, ServerKind::Account) => &[
+                "put-a",
+                "post-a",
+                "delete-a",
+                "replicate",
+                "ssync",
+                "deletes",
+                "lock-o",
+                "patch",
+            ],
             (ClusterRole::Container, ServerKind::Container) => &[
-                "put-a", "post-a", "delete-a", "put-c", "post-c", "delete-c", "deletes", "patch",
+                "put-a", "post-a", "delete-a", "put-c", "post-c", "delete-c", "deletes", "lock-o", "patch",
             ],
             (ClusterRole::Container, ServerKind::Object) => &[
                 "put-a",
@@ -199,6 +214,8 @@ mod tests {
                 "replicate",
                 "ssync",
                 "deletes",
+                "lock-o",
+                "lock-o",
                 "patch",
             ],
             (ClusterRole::Object, ServerKind::Account) => &[
@@ -219,6 +236,8 @@ mod tests {
                 "replicate",
                 "ssync",
                 "deletes",
+                "lock-o",
+                "lock-o",
                 "patch",
             ],
             (ClusterRole::Object, ServerKind::Container) => &[
@@ -231,6 +250,8 @@ mod tests {
                 "replicate",
                 "ssync",
                 "deletes",
+                "lock-o",
+                "lock-o",
                 "patch",
             ],
             (ClusterRole::Object, ServerKind::Object) => &[
@@ -246,6 +267,8 @@ mod tests {
                 "post-o",
                 "delete-o",
                 "deletes",
+                "lock-o",
+                "lock-o",
                 "patch",
             ],
         }

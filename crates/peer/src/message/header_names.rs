@@ -71,6 +71,16 @@ names! {
     X_MIME_BOUNDARY = "x-backend-obj-multipart-mime-boundary";
     /// Bytes of the object within a body that is MIME.
     X_OBJECT_LENGTH = "x-backend-obj-content-length";
+    /// The write lock under which an object is written: a random text, a slash, the object's quoted path.
+    X_WRITE_LOCK = "x-backend-write-lock";
+    /// For how many seconds a write lock is wanted.
+    X_WRITE_LOCK_LEASE = "x-backend-write-lock-lease";
+    /// For how many milliseconds it is waited for.
+    X_WRITE_LOCK_PATIENCE = "x-backend-write-lock-patience";
+    /// The tags that S3's clients gave an object.
+    X_OBJECT_TAGS = "x-object-transient-sysmeta-s3api-tags";
+    /// Whether there is an object, in the answer to LOCK.
+    X_OBJECT_EXISTS = "x-backend-object-exists";
 }
 
 // Listing updates that an object server is to send.

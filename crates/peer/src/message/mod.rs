@@ -39,7 +39,7 @@ pub use account::{DeleteAccount, PostAccount, PutAccount, ReadAccount, UpdateAcc
 pub use container::{DeleteContainer, PostContainer, PutContainer, ReadContainer, RowChange, UpdateContainer};
 pub use context::RequestContext;
 pub use field::{HeaderField, HeaderText};
-pub use object::{DeleteObject, PostObject, PutObject, ReadObject};
+pub use object::{DeleteObject, LockObject, PostObject, PutObject, ReadObject};
 pub use replicate::{DeleteObjects, ReplicateDatabase, ReplicateSuffixes, Ssync};
 pub use row_targets::RowTargets;
 pub use targets::{UpdateNode, UpdateTargets};
@@ -149,7 +149,8 @@ message_enum!(
     ReplicateSuffixes,
     ReplicateDatabase,
     Ssync,
-    DeleteObjects
+    DeleteObjects,
+    LockObject
 );
 
 impl Message {
@@ -171,6 +172,7 @@ impl Message {
             Self::ReplicateSuffixes(_) | Self::ReplicateDatabase(_) => own_verb("REPLICATE"),
             Self::Ssync(_) => own_verb("SSYNC"),
             Self::DeleteObjects(_) => own_verb(DELETES),
+            Self::LockObject(_) => own_verb(LOCK),
             Self::Raw(raw) => raw.method.clone(),
         }
     }
@@ -193,6 +195,9 @@ impl Message {
         }
     }
 }
+
+/// The verb of [`LockObject`].
+const LOCK: &str = "LOCK";
 
 fn own_verb(name: &'static str) -> Method {
     // Letters only: always a method.
@@ -264,6 +269,7 @@ fn about_object(line: Line, headers: HeaderMap) -> Message {
         "PUT" => PutObject::decode(line.target, headers).into(),
         "POST" => PostObject::decode(line.target, headers).into(),
         "DELETE" => DeleteObject::decode(line.target, headers).into(),
+        LOCK => LockObject::decode(line.target, headers).into(),
         "GET" | "HEAD" => Message::ReadObject(ReadObject {
             head_only: line.method == Method::HEAD,
             ..ReadObject::decode(line.target, headers)

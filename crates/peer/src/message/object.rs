@@ -43,6 +43,22 @@ messages! {
         mime_boundary: Option<HeaderValue> = names::X_MIME_BOUNDARY,
         /// Bytes of the object within a body that is MIME.
         object_length: Option<HeaderValue> = names::X_OBJECT_LENGTH,
+        /// The write lock under which it is written: without that it must not be.
+        write_lock: Option<HeaderValue> = names::X_WRITE_LOCK,
+    }
+
+    /// Take, keep or give back the write lock of an object (LOCK, a verb of our own).
+    LockObject {
+        target: Target,
+        =>
+        /// The object's policy.
+        policy: HeaderField<PolicyIndex> = names::X_POLICY_INDEX,
+        /// The lock, as its holder has named it.
+        write_lock: Option<HeaderValue> = names::X_WRITE_LOCK,
+        /// For so many seconds; 0 gives it back.
+        lease: HeaderField<u64> = names::X_WRITE_LOCK_LEASE,
+        /// How long to wait in line, in milliseconds.
+        patience: HeaderField<u64> = names::X_WRITE_LOCK_PATIENCE,
     }
 
     /// Replace what a client says about an object.

@@ -52,14 +52,6 @@ pub(super) async fn put_bucket_acl(operation: Operation<'_>) -> Done {
     }
 }
 
-/// GetObjectTagging and GetBucketTagging: no tags are kept, since none can be set.
-pub(super) async fn tagging(operation: Operation<'_>) -> Done {
-    operation.head_of_bucket().await?;
-    let mut xml = XmlWriter::document("Tagging");
-    xml.text("TagSet", "");
-    Ok(document(xml))
-}
-
 /// GetBucketLogging: of no bucket.
 pub(super) async fn logging(operation: Operation<'_>) -> Done {
     operation.head_of_bucket().await?;

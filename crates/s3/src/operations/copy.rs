@@ -1,10 +1,12 @@
 //! CopyObject: a copy inside the cluster, by Swift's own.
 
-use super::{Done, Operation, document, headers, versions};
-use crate::error::{INVALID_ARGUMENT, INVALID_REQUEST, PRECONDITION_FAILED, S3Error};
+use super::conditional::LEASE;
+use super::{Done, Operation, document, headers, tagging, versions};
+use crate::error::{CONDITIONAL_REQUEST_CONFLICT, INVALID_ARGUMENT, INVALID_REQUEST, PRECONDITION_FAILED, S3Error};
 use crate::xml::XmlWriter;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
+use peer::message::header_names::X_OBJECT_TAGS;
 use request_pipeline::{ClientRequest, Response};
 use vocabulary::calendar;
 use vocabulary::names::{quote, unquote};
@@ -38,14 +40,14 @@ impl CopySource {
 pub(super) async fn copy(operation: Operation<'_>) -> Done {
     let source = source(&operation)?;
     let replaces = directive(&operation, "x-amz-metadata-directive")?;
-    directive(&operation, "x-amz-tagging-directive")?;
+    let replaces_tags = directive(&operation, "x-amz-tagging-directive")?;
     if !replaces && source.version.is_none() && source.bucket == operation.bucket() && source.key == operation.key() {
         return Err(INVALID_REQUEST.saying(
             "This copy request is illegal because it is trying to copy an object to itself without changing the \
              object's metadata, storage class, website redirect location or encryption attributes.",
         ));
     }
-    look_at_source(&operation, &source).await?;
+    let found = look_at_source(&operation, &source).await?;
     let mut put = operation.further(Method::PUT, operation.container().with_object(operation.key()));
     source.ask(&operation, &mut put);
     if replaces {
@@ -55,9 +57,23 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
             put.set_header("content-type", "binary/octet-stream");
         }
     }
+    let tags = match replaces_tags {
+        true => tagging::of_header(&operation.request.headers)?,
+        false => found.get(X_OBJECT_TAGS).cloned(),
+    };
+    put.headers
+        .insert(X_OBJECT_TAGS, tags.unwrap_or(HeaderValue::from_static("")));
+    let gate = operation.condition().await?;
+    if let Some(gate) = &gate {
+        gate.mark(&mut put.headers);
+        gate.pass(LEASE).await?;
+    }
     let response = operation.send(put).await;
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
+    }
+    if gate.is_some() && response.status() == 202 {
+        return Err(CONDITIONAL_REQUEST_CONFLICT.into());
     }
     let mut answer = copied(&operation, response.headers(), "CopyObjectResult");
     versions::show(answer.headers_mut(), response.headers());

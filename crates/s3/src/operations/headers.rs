@@ -3,13 +3,14 @@
 //! Always holds: user metadata comes back under the name it was sent with; `_` travels as `=5F`, as Swift's servers
 //! (like OpenStack's) do not take names with underscores.
 
+use super::tagging;
 use crate::error::{INVALID_STORAGE_CLASS, METADATA_TOO_LARGE, NOT_IMPLEMENTED, S3Error};
 use http::HeaderMap;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH,
     CONTENT_RANGE, CONTENT_TYPE, ETAG, EXPIRES, HeaderName, HeaderValue, LAST_MODIFIED,
 };
-use peer::message::header_names::X_ETAG_IS_AT;
+use peer::message::header_names::{X_ETAG_IS_AT, X_OBJECT_TAGS};
 
 /// What an object keeps besides its metadata, under the same name on both sides.
 const KEPT: [HeaderName; 7] = [
@@ -36,6 +37,9 @@ const MOST_METADATA: usize = 2 * 1024;
 
 /// The entity tag of an object that S3 has made of parts.
 const S3_ETAG: &str = "x-object-sysmeta-s3api-etag";
+
+/// Where conditions find it.
+pub(super) const SHOWN_ETAG: HeaderValue = HeaderValue::from_static(S3_ETAG);
 
 /// The headers with which an object of this request is stored.
 pub(super) fn stored(request: &HeaderMap) -> Result<HeaderMap, S3Error> {
@@ -66,12 +70,25 @@ pub(super) fn stored(request: &HeaderMap) -> Result<HeaderMap, S3Error> {
             out.insert(name, value);
         }
     }
+    if let Some(tags) = tagging::of_header(request)? {
+        out.insert(X_OBJECT_TAGS, tags);
+    }
     if size > MOST_METADATA {
         return Err(METADATA_TOO_LARGE
             .about("MaxSizeAllowed", MOST_METADATA.to_string())
             .with("Size", size.to_string()));
     }
     Ok(out)
+}
+
+/// What a POST has to say again so that the object keeps it.
+pub(super) fn own_metadata(swift: &HeaderMap) -> HeaderMap {
+    let kept = swift.iter().filter(|(name, _)| {
+        name.as_str().starts_with("x-object-meta-")
+            || *name == "x-delete-at"
+            || (KEPT.contains(name) && *name != CONTENT_TYPE)
+    });
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The headers of an answer with an object, from Swift's.
@@ -94,6 +111,9 @@ pub(super) fn shown(swift: &HeaderMap) -> HeaderMap {
     }
     if let Some(expiry) = expiry(swift) {
         out.insert("x-amz-expiration", expiry);
+    }
+    if let Some(count) = tagging::count(swift) {
+        out.insert("x-amz-tagging-count", count);
     }
     out
 }
@@ -159,27 +179,12 @@ pub(super) fn conditions(request: &HeaderMap) -> HeaderMap {
     });
     let mut found: HeaderMap = found.collect();
     if !found.is_empty() {
-        found.insert(X_ETAG_IS_AT, HeaderValue::from_static(S3_ETAG));
+        found.insert(X_ETAG_IS_AT, SHOWN_ETAG);
     }
     found
 }
 
 const CONDITIONS: [&str; 4] = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
-
-/// The conditions of a write: that nothing is there yet, or none.
-pub(super) fn conditions_of_write(request: &HeaderMap) -> Result<HeaderMap, S3Error> {
-    let mut found = HeaderMap::new();
-    for name in CONDITIONS {
-        match request.get(name) {
-            None => {}
-            Some(value) if name == "if-none-match" && value == "*" => {
-                found.insert(name, value.clone());
-            }
-            Some(_) => return Err(NOT_IMPLEMENTED.saying("Conditional object PUTs are not supported.")),
-        }
-    }
-    Ok(found)
-}
 
 /// `_` as Swift's servers take it: `=5f`, in the spelling that header names have in this process
 /// ([`vocabulary::header_name`]).

@@ -10,14 +10,19 @@
 //! | CreateBucket, HeadBucket, DeleteBucket, GetBucketLocation | `bucket.rs` |
 //! | ListObjects, ListObjectsV2 | `listing.rs` |
 //! | GetObject, HeadObject, PutObject, DeleteObject | `object.rs`, headers in `headers.rs` |
+//! | writes on a condition | `conditional.rs` |
 //! | CopyObject | `copy.rs` |
 //! | DeleteObjects | `multi_delete.rs` |
 //! | multipart uploads | `multipart/` |
 //! | versions | `versions.rs` |
+//! | tags | `tagging.rs` |
+//! | GetObjectAttributes | `attributes.rs` |
 //! | canned ACLs, and what buckets and objects never have here | `access.rs` |
 
 mod access;
+mod attributes;
 mod bucket;
+mod conditional;
 mod copy;
 mod headers;
 mod listing;
@@ -25,6 +30,7 @@ mod multi_delete;
 mod multipart;
 mod object;
 mod service;
+mod tagging;
 mod versions;
 
 use crate::call::S3Call;
@@ -151,7 +157,10 @@ impl Operation<'_> {
             ((true, false), &Method::GET, Some("acl")) => access::bucket_acl(self).await,
             ((true, false), &Method::PUT, Some("acl")) => access::put_bucket_acl(self).await,
             ((true, true), &Method::GET, Some("acl")) => access::object_acl(self).await,
-            ((true, _), &Method::GET, Some("tagging")) => access::tagging(self).await,
+            ((true, true), &Method::GET, Some("attributes")) => attributes::get(self).await,
+            ((true, _), &Method::GET, Some("tagging")) => tagging::get(self).await,
+            ((true, _), &Method::PUT, Some("tagging")) => tagging::put(self).await,
+            ((true, _), &Method::DELETE, Some("tagging")) => tagging::delete(self).await,
             ((true, false), &Method::GET, Some("logging")) => access::logging(self).await,
             ((true, false), &Method::GET, Some("object-lock")) => access::object_lock(self).await,
             ((true, false), &Method::HEAD, None) => bucket::head(self).await,
@@ -168,7 +177,7 @@ impl Operation<'_> {
             }
             ((true, true), &Method::POST, Some("uploadId")) => multipart::complete::complete(self).await,
             ((true, true), &Method::GET, Some("uploadId")) => multipart::list::parts(self).await,
-            ((true, true), &Method::DELETE, Some("uploadId")) => multipart::abort(self).await,
+            ((true, true), &Method::DELETE, Some("uploadId")) => multipart::abort::abort(self).await,
             ((true, true), &Method::GET | &Method::HEAD, None | Some("partNumber")) => object::read(self).await,
             ((true, true), &Method::PUT, None) if self.request.headers.contains_key("x-amz-copy-source") => {
                 copy::copy(self).await
@@ -301,6 +310,11 @@ fn refusal_of_status(status: u16, rate_limits_are_client_errors: bool) -> S3Erro
         502..=504 => SERVICE_UNAVAILABLE.into(),
         _ => INTERNAL_ERROR.into(),
     }
+}
+
+/// A status without a body.
+pub(crate) fn without_body(status: u16) -> Response {
+    bucket::empty(status)
 }
 
 /// 200 with a document.

@@ -1,27 +1,28 @@
 //! Objects: read, written, deleted.
 
 use super::bucket::empty;
+use super::conditional::WriteGate;
 use super::{Done, Operation, headers, versions};
 use crate::checksum::{Algorithm, md5_of_header};
+use crate::checksum_of_parts::{STORED_CHECKSUM, StoredChecksum};
 use crate::error::{
-    BAD_DIGEST, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_PART_NUMBER, INVALID_RANGE,
-    INVALID_REQUEST, S3Error,
+    BAD_DIGEST, CONDITIONAL_REQUEST_CONFLICT, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_PART_NUMBER,
+    INVALID_RANGE, INVALID_REQUEST, S3Error,
 };
-use crate::payload::check_body;
+use crate::payload::{Verdict, check_body};
 use http::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LAST_MODIFIED, RANGE,
+    TRANSFER_ENCODING,
 };
 use http::{HeaderMap, Method, StatusCode};
 use peer::Body;
 use request_pipeline::{ClientRequest, Response};
+use std::sync::Arc;
 use vocabulary::EntityPath;
 use vocabulary::range::{ByteRange, RangeSet};
 
 /// The content type of an object whose client names none.
 const DEFAULT_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("binary/octet-stream");
-
-/// Metadata of ours with the checksum that a client sent with an object.
-const STORED_CHECKSUM: &str = "x-object-sysmeta-s3api-checksum";
 
 /// GetObject and HeadObject.
 pub(super) async fn read(operation: Operation<'_>) -> Done {
@@ -74,10 +75,9 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     versions::show(&mut shown, &head.headers);
     if wants_checksum
         && head.status == 200
-        && let Some((name, value)) = stored_checksum(&head.headers)
+        && let Some(checksum) = StoredChecksum::read(&head.headers)
     {
-        shown.insert(name, value);
-        shown.insert("x-amz-checksum-type", HeaderValue::from_static("FULL_OBJECT"));
+        show_checksum(&mut shown, &checksum);
     }
     if let Some(count) = head.headers.get("x-parts-count") {
         shown.insert("x-amz-mp-parts-count", count.clone());
@@ -125,16 +125,21 @@ fn narrow(head: &mut http::response::Parts, part: Option<u32>, range: Option<&He
 /// PutObject.
 pub(super) async fn put(mut operation: Operation<'_>) -> Done {
     let mut stored = headers::stored(&operation.request.headers)?;
-    stored.extend(headers::conditions_of_write(&operation.request.headers)?);
+    let gate = operation.condition().await?;
     if !stored.contains_key(CONTENT_TYPE) {
         stored.insert(CONTENT_TYPE, DEFAULT_CONTENT_TYPE);
     }
     let entity = operation.container().with_object(operation.key());
-    upload(&mut operation, entity, stored).await
+    upload(&mut operation, entity, stored, gate).await
 }
 
-/// Stores the body of the request as this object (of the bucket or a part), with these headers.
-pub(super) async fn upload(operation: &mut Operation<'_>, entity: EntityPath, mut stored: HeaderMap) -> Done {
+/// Stores the body of the request as this object (of the bucket or a part), with these headers, once the gate lets it.
+pub(super) async fn upload(
+    operation: &mut Operation<'_>,
+    entity: EntityPath,
+    mut stored: HeaderMap,
+    gate: Option<Arc<WriteGate>>,
+) -> Done {
     let digest = match operation.request.header("content-md5") {
         Some(md5) => Some(vocabulary::hex::encode(md5_of_header(md5)?)),
         None => None,
@@ -143,11 +148,10 @@ pub(super) async fn upload(operation: &mut Operation<'_>, entity: EntityPath, mu
         stored.insert(ETAG, HeaderValue::from_str(digest).map_err(|_| INTERNAL_ERROR)?);
     }
     let checksum = sent_checksum(&operation.request.headers);
-    if let Some((_, name, value)) = &checksum
-        && let Ok(kept) = HeaderValue::from_str(&format!("{name}={value}"))
-    {
+    if let Some(kept) = checksum.as_ref().and_then(StoredChecksum::stored) {
         stored.insert(STORED_CHECKSUM, kept);
     }
+    let comes_behind = operation.request.headers.contains_key("x-amz-trailer");
     let signed = operation.signed_body();
     let verdict = check_body(&mut operation.request, signed.as_ref())?;
     // `aws-chunked` was taken off.
@@ -162,13 +166,22 @@ pub(super) async fn upload(operation: &mut Operation<'_>, entity: EntityPath, mu
             .about("MaxSizeAllowed", operation.service.limits.max_file_size.to_string())
             .with("ProposedSize", length.unwrap_or_default().to_string()));
     }
-    if let Some(length) = length {
-        stored.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    match length {
+        Some(length) => stored.insert(CONTENT_LENGTH, HeaderValue::from(length)),
+        None => stored.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked")),
+    };
+    let mut body = std::mem::replace(&mut operation.request.body, Body::empty());
+    if let Some(gate) = &gate {
+        gate.mark(&mut stored);
+        body = gate.guard(body, &verdict).await?;
     }
-    let body = std::mem::replace(&mut operation.request.body, Body::empty());
     let mut put = operation.further(Method::PUT, entity);
     put.headers.extend(stored);
     put.body = body;
+    if comes_behind {
+        let verdict = verdict.clone();
+        put.footers = Some(Box::new(move || Ok(checksum_behind(&verdict))));
+    }
     let response = operation.send(put).await;
     if let Some(refusal) = verdict.refusal() {
         return Err(refusal);
@@ -184,6 +197,10 @@ pub(super) async fn upload(operation: &mut Operation<'_>, entity: EntityPath, mu
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
     }
+    if gate.is_some() && response.status() == 202 {
+        // Something newer came by a writer without a condition.
+        return Err(CONDITIONAL_REQUEST_CONFLICT.into());
+    }
     let mut answer = empty(200);
     if let Some(etag) = headers::etag(response.headers()) {
         answer.headers_mut().insert(ETAG, etag);
@@ -192,14 +209,9 @@ pub(super) async fn upload(operation: &mut Operation<'_>, entity: EntityPath, mu
         answer.headers_mut().insert(LAST_MODIFIED, written.clone());
     }
     versions::show(answer.headers_mut(), response.headers());
-    if let Some((algorithm, _, value)) = checksum
-        && let Ok(value) = HeaderValue::from_str(&value)
-    {
-        let name = HeaderName::from_static(algorithm.header());
-        answer.headers_mut().insert(name, value);
-        answer
-            .headers_mut()
-            .insert("x-amz-checksum-type", HeaderValue::from_static("FULL_OBJECT"));
+    let behind = || StoredChecksum::read(&checksum_behind(&verdict));
+    if let Some(checksum) = checksum.or_else(behind) {
+        show_checksum(answer.headers_mut(), &checksum);
     }
     Ok(answer)
 }
@@ -283,20 +295,27 @@ async fn delete_segments(operation: &Operation<'_>, delete: ClientRequest) -> Re
     }
 }
 
-/// The checksum in the head of a request: how it is made, its name and its value.
-fn sent_checksum(headers: &HeaderMap) -> Option<(Algorithm, &'static str, String)> {
-    Algorithm::ALL.into_iter().find_map(|(name, algorithm)| {
-        let value = headers.get(algorithm.header())?.to_str().ok()?;
-        Some((algorithm, name, value.to_owned()))
+/// The checksum in the head of a request.
+fn sent_checksum(headers: &HeaderMap) -> Option<StoredChecksum> {
+    Algorithm::ALL.into_iter().find_map(|(_, algorithm)| {
+        let value = headers.get(algorithm.header())?.to_str().ok()?.to_owned();
+        Some(StoredChecksum { algorithm, value })
     })
 }
 
-/// The checksum that was stored with an object, as a header.
-fn stored_checksum(headers: &HeaderMap) -> Option<(HeaderName, HeaderValue)> {
-    let (name, value) = headers.get(STORED_CHECKSUM)?.to_str().ok()?.split_once('=')?;
-    let (_, algorithm) = Algorithm::ALL.into_iter().find(|(known, _)| *known == name)?;
-    Some((
-        HeaderName::from_static(algorithm.header()),
-        HeaderValue::from_str(value).ok()?,
-    ))
+/// What is stored of a checksum that came behind the body.
+fn checksum_behind(verdict: &Verdict) -> HeaderMap {
+    let sent = verdict.checksum_behind();
+    let sent = sent.map(|(algorithm, value)| StoredChecksum { algorithm, value });
+    let kept = sent.and_then(|checksum| checksum.stored());
+    kept.map(|kept| (HeaderName::from_static(STORED_CHECKSUM), kept))
+        .into_iter()
+        .collect()
+}
+
+fn show_checksum(answer: &mut HeaderMap, checksum: &StoredChecksum) {
+    if let Ok(value) = HeaderValue::from_str(&checksum.value) {
+        answer.insert(HeaderName::from_static(checksum.algorithm.header()), value);
+        answer.insert("x-amz-checksum-type", HeaderValue::from_static(checksum.kind().name()));
+    }
 }

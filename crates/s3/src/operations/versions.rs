@@ -284,6 +284,21 @@ impl Operation<'_> {
         rows_of(response).await
     }
 
+    /// The ids of all versions of the key; none where the bucket keeps no versions.
+    pub(super) async fn versions_of_key(&self) -> Result<Vec<String>, S3Error> {
+        let container = self.next.info().container(&self.account().account, self.bucket()).await;
+        if !container.sysmeta.keys().any(|name| name.starts_with("versions-")) {
+            return Ok(Vec::new());
+        }
+        let query = format!("versions=true&format=json&prefix={}&limit=1000", quote(self.key()));
+        let rows = self.version_rows(&query).await?.into_iter();
+        let ids = rows.filter_map(|row| match row {
+            VersionRow::Version { name, version_id, .. } if name == self.key() => version_id,
+            _ => None,
+        });
+        Ok(ids.collect())
+    }
+
     /// Aims a request of an object at the version that `versionId` names, if it does.
     pub(super) fn aim_at_version(&self, request: &mut ClientRequest, version: Option<&str>) {
         if let Some(version) = version {

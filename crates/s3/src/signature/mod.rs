@@ -10,8 +10,9 @@
 mod v2;
 mod v4;
 
-use crate::error::{ACCESS_DENIED, REQUEST_TIME_TOO_SKEWED, S3Error};
+use crate::error::{ACCESS_DENIED, INVALID_ARGUMENT, REQUEST_TIME_TOO_SKEWED, S3Error};
 use crate::payload::PayloadHash;
+use crate::post_form::PostForm;
 use identity::SignedRequest;
 use request_pipeline::Request;
 use settings::S3ApiSettings;
@@ -48,6 +49,21 @@ pub fn read(
         return v2::of_query(request, bucket, settings, now).map(Some);
     }
     Ok(None)
+}
+
+/// Reads the signature of a form; nothing when it has neither one nor a policy.
+pub fn of_form(form: &PostForm, settings: &S3ApiSettings) -> Result<Option<S3Signature>, S3Error> {
+    let names = ["x-amz-signature", "x-amz-credential", "signature", "awsaccesskeyid"];
+    let is_signed = names.iter().any(|name| form.field(name).is_some());
+    match (form.field("policy"), is_signed) {
+        (None, false) => Ok(None),
+        (None, true) => Err(INVALID_ARGUMENT.saying("Bucket POST must contain a field named 'policy'.")),
+        (Some(_), false) => Err(INVALID_ARGUMENT.saying("Bucket POST must contain a signature of its policy.")),
+        (Some(policy), true) => match form.field("awsaccesskeyid") {
+            Some(_) => v2::of_form(form, policy, settings).map(Some),
+            None => v4::of_form(form, policy, settings).map(Some),
+        },
+    }
 }
 
 /// Whether a request carries a signature of S3, good or bad.

@@ -5,6 +5,7 @@
 use super::{S3Signature, check_skew, sent_name};
 use crate::error::{ACCESS_DENIED, INVALID_ARGUMENT, INVALID_REQUEST, S3Error};
 use crate::payload::PayloadHash;
+use crate::post_form::PostForm;
 use identity::SignedRequest;
 use request_pipeline::Request;
 use settings::S3ApiSettings;
@@ -104,6 +105,24 @@ pub(super) fn of_query(
         return Err(ACCESS_DENIED.saying("Request has expired").with("Expires", expires));
     }
     Ok(signature_of(request, &access_key, &signature, &expires, bucket))
+}
+
+/// Of the fields of a form: its policy is what was signed.
+pub(super) fn of_form(form: &PostForm, policy: &str, settings: &S3ApiSettings) -> Result<S3Signature, S3Error> {
+    check_allowed(settings)?;
+    let field = |name: &str| form.field(name).unwrap_or_default().to_owned();
+    Ok(S3Signature {
+        signed: SignedRequest {
+            access_key: field("awsaccesskeyid"),
+            signature: field("signature"),
+            string_to_sign: policy.to_owned(),
+            alternative: None,
+            canonical_request: None,
+            scope: None,
+        },
+        payload: PayloadHash::Unsigned,
+        time: String::new(),
+    })
 }
 
 fn check_allowed(settings: &S3ApiSettings) -> Result<(), S3Error> {

@@ -9,6 +9,7 @@ use crate::error::{
     S3Error,
 };
 use crate::payload::PayloadHash;
+use crate::post_form::PostForm;
 use http::HeaderMap;
 use identity::{SignedRequest, SigningScope};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
@@ -131,6 +132,34 @@ pub(super) fn of_query(request: &Request, settings: &S3ApiSettings, now: u64) ->
     let payload = request.header("x-amz-content-sha256");
     let payload = payload.map_or(PayloadHash::Unsigned, PayloadHash::of_whole);
     finish(request, parts, scope, payload, "X-Amz-Signature")
+}
+
+/// Of the fields of a form: its policy is what was signed.
+pub(super) fn of_form(form: &PostForm, policy: &str, settings: &S3ApiSettings) -> Result<S3Signature, S3Error> {
+    let field = |name: &str| form.field(name).unwrap_or_default().to_owned();
+    let refuse = |message: &str| INVALID_ARGUMENT.saying(message);
+    if field("x-amz-algorithm") != ALGORITHM {
+        return Err(refuse("X-Amz-Algorithm only supports \"AWS4-HMAC-SHA256\""));
+    }
+    let parts = Parts {
+        credential: field("x-amz-credential"),
+        signed_headers: String::new(),
+        signature: field("x-amz-signature"),
+        time: field("x-amz-date"),
+    };
+    let (access_key, scope) = scope(&parts, settings, refuse)?;
+    Ok(S3Signature {
+        signed: SignedRequest {
+            access_key,
+            signature: parts.signature,
+            string_to_sign: policy.to_owned(),
+            alternative: None,
+            canonical_request: None,
+            scope: Some(scope),
+        },
+        payload: PayloadHash::Unsigned,
+        time: parts.time,
+    })
 }
 
 fn is_digest(text: &str) -> bool {

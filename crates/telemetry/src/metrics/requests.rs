@@ -50,7 +50,7 @@ impl Role {
 }
 
 /// Verbs with figures of their own; the last stands for all others.
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 13] = [
     "GET",
     "HEAD",
     "PUT",
@@ -62,6 +62,7 @@ const VERBS: [&str; 12] = [
     "SSYNC",
     "UPDATE",
     "DELETES",
+    "LOCK",
     "other",
 ];
 /// How a request may end.

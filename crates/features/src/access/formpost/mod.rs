@@ -11,12 +11,11 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what is a part | `multipart.rs` |
+//! | what is a part | `crates/request-pipeline/src/multipart.rs` |
 //! | what do its fields allow | `fields.rs` |
 //! | is the signature right | `../signatures.rs` |
 
 pub mod fields;
-pub mod multipart;
 #[cfg(test)]
 mod tests;
 
@@ -28,10 +27,10 @@ use http::header::{
     CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, TRANSFER_ENCODING, USER_AGENT, WWW_AUTHENTICATE,
 };
 use http::{Method, StatusCode};
-use multipart::{Broken, Multipart, PartHeaders, parameters_of};
 use peer::body::Feed;
 use peer::{Body, BodyError};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use request_pipeline::multipart::{Broken, Multipart, PartHeaders, parameters_of};
 use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use serde_json::Value;
 use settings::gateway_filters::FormPostSettings;

@@ -14,7 +14,7 @@ use http::header::{
     CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH, LAST_MODIFIED, LOCATION, TRANSFER_ENCODING,
 };
 use http::{Method, StatusCode};
-use peer::message::header_names::{BACKEND_PREFIX, X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_TIMESTAMP};
+use peer::message::header_names::{BACKEND_PREFIX, X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_TIMESTAMP, X_WRITE_LOCK};
 use request_pipeline::{
     ClientRequest, ContainerInfo, Next, Response, reply, set_header,
     watched::{End, Watcher, watch},
@@ -323,8 +323,10 @@ async fn put_link(
             link.headers.insert(name, value.clone());
         }
     }
-    if let Some(value) = request.headers.get(IF_NONE_MATCH) {
-        link.headers.insert(IF_NONE_MATCH, value.clone());
+    for name in [IF_NONE_MATCH, X_WRITE_LOCK] {
+        if let Some(value) = request.headers.get(&name) {
+            link.headers.insert(name, value.clone());
+        }
     }
     let target = asked.versioned.hidden.link_target(asked.object(), shown.id);
     let Shown { etag, bytes, .. } = shown;

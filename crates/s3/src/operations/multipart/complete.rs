@@ -3,11 +3,16 @@
 //! Always holds: the object is a static large object, so that every part is looked at before it is stored; one that is
 //! complete already answers as it did the first time.
 
-use super::super::{Done, Operation, document, headers};
+use super::super::conditional::LONG_LEASE;
+use super::super::{Done, Operation, document};
+use super::checksums::Claims;
+use super::list::SegmentRow;
 use super::{HAS_CONTENT_TYPE, OBJECTS_CONTENT_TYPE, OpenUpload, UPLOAD_OF_OBJECT};
 use crate::checksum::Algorithm;
+use crate::checksum_of_parts::{STORED_CHECKSUM, StoredChecksum};
 use crate::error::{
-    ENTITY_TOO_SMALL, INTERNAL_ERROR, INVALID_PART, INVALID_PART_ORDER, MALFORMED_XML, NO_SUCH_UPLOAD, S3Error,
+    CONDITIONAL_REQUEST_CONFLICT, ENTITY_TOO_SMALL, INTERNAL_ERROR, INVALID_PART, INVALID_PART_ORDER, MALFORMED_XML,
+    NO_SUCH_KEY, NO_SUCH_UPLOAD, NOT_IMPLEMENTED, PRECONDITION_FAILED, S3Error,
 };
 use crate::payload::collect;
 use crate::xml::{Element, XmlWriter};
@@ -15,6 +20,7 @@ use http::Method;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use md5::{Digest, Md5};
 use peer::Body;
+use peer::message::header_names::X_OBJECT_TAGS;
 use request_pipeline::{ClientRequest, Response};
 use std::collections::HashMap;
 
@@ -28,81 +34,96 @@ const CONTAINER_TAG: HeaderName = HeaderName::from_static("x-object-sysmeta-cont
 
 /// A part that the client names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Named {
-    number: u32,
-    etag: String,
+pub(super) struct Named {
+    pub(super) number: u32,
+    pub(super) etag: String,
+    pub(super) checksum: Option<StoredChecksum>,
 }
 
 /// CompleteMultipartUpload.
 pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
     let id = operation.call.parameter("uploadId").unwrap_or_default().to_owned();
     let signed = operation.signed_body();
-    // Of the object, not of this document.
-    for (_, algorithm) in Algorithm::ALL {
-        operation.request.headers.remove(algorithm.header());
-    }
-    let conditions = headers::conditions_of_write(&operation.request.headers)?;
-    let open = operation.open_upload().await;
-    let made = match &open {
+    let claims = Claims::take(&mut operation.request.headers)?;
+    // An upload that is not there, and has made no object, is refused whatever the document says.
+    let made = match operation.open_upload().await {
         Ok(_) => None,
-        Err(error) if error.code == NO_SUCH_UPLOAD => operation.made_by(&id).await,
-        Err(_) => None,
+        Err(error) if error.code == NO_SUCH_UPLOAD => Some(operation.complete_already(&id).await.ok_or(error)?),
+        Err(error) => return Err(error),
     };
-    if made.is_none()
-        && let Err(error) = open
-    {
-        return Err(error);
-    }
     let body = collect(&mut operation.request, signed.as_ref(), LARGEST_DOCUMENT).await?;
     let named = read(&body).map_err(|error| error.with("UploadId", id.clone()))?;
     let etag = etag_of_parts(&named).map_err(|error| error.with("UploadId", id.clone()))?;
+    if let Some(object) = made {
+        return repeated(&operation, &etag, &object).ok_or_else(|| NO_SUCH_UPLOAD.about("UploadId", id));
+    }
+    let gate = operation.write_gate().await?;
+    let open = match gate.pass(LONG_LEASE).await {
+        Ok(_) => operation.surely_open_upload().await,
+        Err(error) => Err(error),
+    };
     let open = match open {
         Ok(open) => open,
-        // Complete already: of the same parts?
-        Err(error) => {
-            return match made.is_some_and(|made| made == etag) {
-                true => Ok(result(&operation, &etag)),
-                false => Err(error),
-            };
+        // As OpenStack's s3api, which knows no such condition here.
+        Err(error) if error.code == NO_SUCH_KEY => {
+            return Err(NOT_IMPLEMENTED.saying("If-Match of an upload needs an object that is there."));
         }
+        // Of an upload that is complete already the object itself is in the way of its condition.
+        Err(error) if [NO_SUCH_UPLOAD, PRECONDITION_FAILED].contains(&error.code) => {
+            let object = operation.complete_already(&id).await;
+            return object
+                .and_then(|object| repeated(&operation, &etag, &object))
+                .ok_or(error);
+        }
+        Err(error) => return Err(error),
     };
-    operation.check_sizes(&open, &named).await?;
+    let parts = operation.parts(&open.id).await?;
+    operation.check_sizes(&open, &parts, &named)?;
+    let checksum = operation.checksum_of_whole(&open, &named, &claims).await?;
     let mut put = manifest(&operation, &open, &named, &etag);
-    put.headers.extend(conditions);
+    if let Some(kept) = checksum.as_ref().and_then(StoredChecksum::stored) {
+        put.headers.insert(STORED_CHECKSUM, kept);
+    }
+    gate.mark(&mut put.headers);
     let response = operation.send(put).await;
     if !response.status().is_success() {
         return Err(refusal(&operation, response, &open, &named).await);
     }
-    // The object is there: a marker that stays makes the upload look open, and aborting it would take the parts away.
-    let marker = operation.marker(operation.key(), &open.id);
-    let gone = operation.send(operation.further(Method::DELETE, marker)).await;
-    if !matches!(gone.status().as_u16(), 200..=299 | 404) {
+    if response.status() == 202 {
+        // Something newer came by a writer without a condition.
+        return Err(CONDITIONAL_REQUEST_CONFLICT.into());
+    }
+    // The object is there: an upload that stays open could be completed again, over what comes later.
+    if operation.close(&open.id).await.is_err() {
         return Err(INTERNAL_ERROR.saying("The object is complete, its upload could not be closed: complete it again."));
     }
-    let mut answer = result(&operation, &etag);
+    drop(gate);
+    operation.delete_unnamed(&open, &parts, &named).await;
+    let mut answer = result(&operation, &etag, checksum.as_ref());
     super::super::versions::show(answer.headers_mut(), response.headers());
     Ok(answer)
 }
 
+/// The answer to a completion that came again; nothing where the object was made of other parts.
+fn repeated(operation: &Operation<'_>, etag: &str, object: &HeaderMap) -> Option<Response> {
+    let is_same = object.get(S3_ETAG).is_some_and(|made| made == etag);
+    is_same.then(|| result(operation, etag, StoredChecksum::read(object).as_ref()))
+}
+
 impl Operation<'_> {
-    /// The entity tag of the object, if it was made by this upload.
-    async fn made_by(&self, upload: &str) -> Option<String> {
-        let head = self.further(Method::HEAD, self.container().with_object(self.key()));
+    /// The headers of the object, if it was made by this upload.
+    async fn complete_already(&self, upload: &str) -> Option<HeaderMap> {
+        let head = self.newest(self.container().with_object(self.key()));
         let response = self.send(head).await;
-        let is_made = response.headers().get(UPLOAD_OF_OBJECT).is_some_and(|by| by == upload);
-        let etag = response.headers().get(S3_ETAG)?.to_str().ok()?;
-        (response.status().is_success() && is_made).then(|| etag.to_owned())
+        let made_by = response.headers().get(UPLOAD_OF_OBJECT);
+        let is_it = response.status().is_success() && made_by.is_some_and(|made_by| made_by == upload);
+        is_it.then(|| response.headers().clone())
     }
 
     /// Every part but the last must be so large. A part that listings do not show yet is not checked.
-    async fn check_sizes(&self, open: &OpenUpload, named: &[Named]) -> Result<(), S3Error> {
+    fn check_sizes(&self, open: &OpenUpload, parts: &[(u32, SegmentRow)], named: &[Named]) -> Result<(), S3Error> {
         let least = self.service.settings.min_segment_size;
-        let sizes: HashMap<u32, u64> = self
-            .parts(&open.id)
-            .await?
-            .into_iter()
-            .map(|(number, row)| (number, row.bytes))
-            .collect();
+        let sizes: HashMap<u32, u64> = parts.iter().map(|(number, row)| (*number, row.bytes)).collect();
         let Some((_, all_but_last)) = named.split_last() else {
             return Ok(());
         };
@@ -117,6 +138,15 @@ impl Operation<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Parts that are not in the object are of no more use. One that cannot be deleted now is left.
+    async fn delete_unnamed(&self, open: &OpenUpload, parts: &[(u32, SegmentRow)], named: &[Named]) {
+        let is_named = |number: &u32| named.iter().any(|part| part.number == *number);
+        for (number, _) in parts.iter().filter(|(number, _)| !is_named(number)) {
+            let delete = self.further(Method::DELETE, self.part(&open.id, *number));
+            drop(self.send(delete).await);
+        }
     }
 }
 
@@ -138,7 +168,11 @@ fn read(body: &[u8]) -> Result<Vec<Named>, S3Error> {
         if named.last().is_some_and(|last| last.number >= number) {
             return Err(INVALID_PART_ORDER.into());
         }
-        named.push(Named { number, etag });
+        let checksum = Algorithm::ALL.into_iter().find_map(|(_, algorithm)| {
+            let value = part.text_of(algorithm.element())?.to_owned();
+            Some(StoredChecksum { algorithm, value })
+        });
+        named.push(Named { number, etag, checksum });
     }
     match named.is_empty() {
         true => Err(MALFORMED_XML.into()),
@@ -196,6 +230,7 @@ fn manifest(operation: &Operation<'_>, open: &OpenUpload, named: &[Named], etag:
 fn kept(marker: &HeaderMap) -> HeaderMap {
     let is_kept = |name: &HeaderName| {
         name.as_str().starts_with("x-object-meta-")
+            || *name == X_OBJECT_TAGS
             || [
                 "cache-control",
                 "content-disposition",
@@ -237,7 +272,7 @@ async fn refusal(operation: &Operation<'_>, response: Response, open: &OpenUploa
     error
 }
 
-fn result(operation: &Operation<'_>, etag: &str) -> Response {
+fn result(operation: &Operation<'_>, etag: &str, checksum: Option<&StoredChecksum>) -> Response {
     let host = operation.request.header("host").unwrap_or_default();
     let path = vocabulary::names::quote(&format!("/{}/{}", operation.bucket(), operation.key()));
     let mut xml = XmlWriter::document("CompleteMultipartUploadResult");
@@ -245,6 +280,10 @@ fn result(operation: &Operation<'_>, etag: &str) -> Response {
     xml.text("Bucket", operation.bucket());
     xml.text("Key", operation.key());
     xml.text("ETag", &format!("\"{etag}\""));
+    if let Some(checksum) = checksum {
+        xml.text(checksum.algorithm.element(), &checksum.value);
+        xml.text("ChecksumType", checksum.kind().name());
+    }
     document(xml)
 }
 
@@ -277,6 +316,7 @@ mod tests {
         let named = |etag: &str| Named {
             number: 1,
             etag: etag.into(),
+            checksum: None,
         };
         let parts = [
             named("ba8c3fac0e224c9b79a8e74bebd54654"),

@@ -2,6 +2,7 @@
 
 use super::super::listing::rows_of;
 use super::super::{Done, Operation, document, listed_time};
+use crate::checksum_of_parts::WantedChecksum;
 use crate::error::{INVALID_ARGUMENT, S3Error};
 use crate::xml::XmlWriter;
 use http::Method;
@@ -75,6 +76,10 @@ pub(in super::super) async fn parts(operation: Operation<'_>) -> Done {
     let page = max_parts.min(most) as usize;
     let is_truncated = page > 0 && parts.len() > page;
     parts.truncate(page);
+    let wanted = open.wanted_checksum();
+    let numbers = parts.iter().map(|(number, _)| *number);
+    let numbers = numbers.filter(|_| wanted.is_some()).collect();
+    let mut checksums = operation.part_checksums(&open.id, numbers).await?.into_iter();
     let user = operation.user();
     let mut xml = XmlWriter::document("ListPartsResult");
     xml.text("Bucket", operation.bucket());
@@ -90,12 +95,19 @@ pub(in super::super) async fn parts(operation: Operation<'_>) -> Done {
     );
     xml.number("MaxParts", max_parts.min(most).into());
     xml.text("IsTruncated", if is_truncated { "true" } else { "false" });
+    if let Some(WantedChecksum { algorithm, kind }) = wanted {
+        xml.text("ChecksumAlgorithm", algorithm.shown());
+        xml.text("ChecksumType", kind.name());
+    }
     for (number, row) in parts {
         xml.open("Part");
         xml.number("PartNumber", number.into());
         xml.text("LastModified", &listed_time(&row.last_modified));
         xml.text("ETag", &format!("\"{}\"", row.hash));
         xml.number("Size", row.bytes);
+        if let Some((Some(checksum), _)) = checksums.next() {
+            xml.text(checksum.algorithm.element(), &checksum.value);
+        }
         xml.close();
     }
     Ok(document(xml))

@@ -6,22 +6,26 @@
 //! bucket/KEY                         when complete: a static large object of the parts
 //! ```
 //! Always holds: the marker is there before the first part, and goes after the object has come or before the parts go;
-//! an object that names its parts names only those that were looked at.
+//! an object that names its parts names only those that were looked at; of all completions and abortions of a key one
+//! is under way at a time (its write lock, `conditional.rs`), and the object comes only while its lock is held.
 //! Source: what OpenStack's s3api stored when asked.
 //!
 //! | operations | file |
 //! |---|---|
-//! | CreateMultipartUpload, AbortMultipartUpload | here |
+//! | CreateMultipartUpload | here |
+//! | AbortMultipartUpload | `abort.rs` |
 //! | UploadPart, UploadPartCopy | `part.rs` |
-//! | CompleteMultipartUpload | `complete.rs` |
+//! | CompleteMultipartUpload | `complete.rs`, the object's checksum `checksums.rs` |
 //! | ListParts, ListMultipartUploads | `list.rs` |
 
+pub(super) mod abort;
+pub(super) mod checksums;
 pub(super) mod complete;
 pub(super) mod list;
 pub(super) mod part;
 
-use super::bucket::empty;
 use super::{Done, Operation, document, headers};
+use crate::checksum_of_parts::WantedChecksum;
 use crate::error::{INTERNAL_ERROR, NO_SUCH_UPLOAD, S3Error};
 use crate::xml::XmlWriter;
 use base64::Engine;
@@ -29,6 +33,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::StreamExt;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{HeaderName, Method};
+use request_pipeline::ClientRequest;
 use vocabulary::EntityPath;
 
 /// Behind a bucket's name: the container of its parts.
@@ -38,7 +43,9 @@ const SEGMENTS: &str = "+segments";
 /// it passes for nothing else.
 const HAS_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-has-content-type");
 const OBJECTS_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-content-type");
-const UPLOAD_OF_OBJECT: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-upload-id");
+pub(super) const UPLOAD_OF_OBJECT: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-upload-id");
+/// Which checksum the object is to have.
+const CHECKSUM_OF_PARTS: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-checksum-of-parts");
 const MARKERS_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/directory");
 
 /// CreateMultipartUpload.
@@ -52,6 +59,10 @@ pub(super) async fn create(operation: Operation<'_>) -> Done {
         None => {
             stored.insert(HAS_CONTENT_TYPE, HeaderValue::from_static("no"));
         }
+    }
+    let checksum = WantedChecksum::asked(&operation.request.headers)?;
+    if let Some(kept) = checksum.and_then(WantedChecksum::stored) {
+        stored.insert(CHECKSUM_OF_PARTS, kept);
     }
     let bucket = operation
         .send(operation.further(Method::HEAD, operation.container()))
@@ -72,19 +83,13 @@ pub(super) async fn create(operation: Operation<'_>) -> Done {
     xml.text("Bucket", operation.bucket());
     xml.text("Key", operation.key());
     xml.text("UploadId", &upload);
-    Ok(document(xml))
-}
-
-/// AbortMultipartUpload.
-pub(super) async fn abort(operation: Operation<'_>) -> Done {
-    let upload = operation.open_upload().await?;
-    let marker = operation.marker(operation.key(), &upload.id);
-    let response = operation.send(operation.further(Method::DELETE, marker)).await;
-    if !matches!(response.status().as_u16(), 200..=299 | 404) {
-        return Err(operation.refusal(&response).await);
+    let mut answer = document(xml);
+    if let Some(WantedChecksum { algorithm, kind }) = checksum {
+        let headers = answer.headers_mut();
+        headers.insert("x-amz-checksum-algorithm", HeaderValue::from_static(algorithm.shown()));
+        headers.insert("x-amz-checksum-type", HeaderValue::from_static(kind.name()));
     }
-    operation.delete_parts(&upload.id).await?;
-    Ok(empty(204))
+    Ok(answer)
 }
 
 /// An upload that is open.
@@ -94,7 +99,47 @@ struct OpenUpload {
     headers: HeaderMap,
 }
 
+/// What an object was made of.
+pub(super) struct MadeOfParts {
+    /// The upload.
+    pub(super) upload: String,
+    /// Number and size of each part, in order.
+    pub(super) parts: Vec<(u32, u64)>,
+}
+
+/// An entry of the list of a static large object.
+#[derive(serde::Deserialize)]
+struct Segment {
+    name: String,
+    bytes: u64,
+}
+
 impl Operation<'_> {
+    /// The parts of the object, which is one of parts.
+    pub(super) async fn made_of(&self, version: Option<&str>) -> Result<MadeOfParts, S3Error> {
+        let mut ask = self.further(Method::GET, self.container().with_object(self.key()));
+        ask.query = "multipart-manifest=get".into();
+        self.aim_at_version(&mut ask, version);
+        let response = self.send(ask).await;
+        if !response.status().is_success() {
+            return Err(self.refusal(&response).await);
+        }
+        let segments: Vec<Segment> = super::listing::rows_of(response).await?;
+        let mut made_of = MadeOfParts {
+            upload: String::new(),
+            parts: Vec::with_capacity(segments.len()),
+        };
+        for segment in segments {
+            let mut names = segment.name.rsplit('/');
+            let (number, upload) = (names.next(), names.next());
+            if let Some(number) = number.and_then(|number| number.parse().ok()) {
+                made_of.upload = upload.unwrap_or_default().to_owned();
+                made_of.parts.push((number, segment.bytes));
+            }
+        }
+        Ok(made_of)
+    }
+
     /// The container of the bucket's parts.
     fn segments(&self) -> EntityPath {
         self.account().with_container(format!("{}{SEGMENTS}", self.bucket()))
@@ -135,13 +180,21 @@ impl Operation<'_> {
 
     /// The upload that the request names, which must be open.
     async fn open_upload(&self) -> Result<OpenUpload, S3Error> {
+        self.upload_by(|marker| self.further(Method::HEAD, marker)).await
+    }
+
+    /// The same by what is newest of its marker.
+    async fn surely_open_upload(&self) -> Result<OpenUpload, S3Error> {
+        self.upload_by(|marker| self.newest(marker)).await
+    }
+
+    async fn upload_by(&self, look: impl FnOnce(EntityPath) -> ClientRequest) -> Result<OpenUpload, S3Error> {
         let id = self.call.parameter("uploadId").unwrap_or_default().to_owned();
         let unknown = || NO_SUCH_UPLOAD.about("UploadId", id.clone());
         if id.is_empty() || id.contains('/') {
             return Err(unknown());
         }
-        let head = self.further(Method::HEAD, self.marker(self.key(), &id));
-        let response = self.send(head).await;
+        let response = self.send(look(self.marker(self.key(), &id))).await;
         match response.status().as_u16() {
             200..=299 => Ok(OpenUpload {
                 headers: response.headers().clone(),

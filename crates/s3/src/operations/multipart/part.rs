@@ -3,18 +3,20 @@
 use super::super::copy::{copied, look_at_source, source};
 use super::super::object::upload;
 use super::super::{Done, Operation};
+use crate::checksum::Algorithm;
 use crate::error::{INVALID_ARGUMENT, INVALID_RANGE};
 use http::Method;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 /// UploadPart.
 pub(in super::super) async fn put(mut operation: Operation<'_>) -> Done {
     let number = number_of(&operation)?;
     let open = operation.open_upload().await?;
+    open.check_algorithm(algorithm_sent(&operation))?;
     let mut stored = HeaderMap::new();
     stored.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     let part = operation.part(&open.id, number);
-    upload(&mut operation, part, stored).await
+    upload(&mut operation, part, stored, None).await
 }
 
 /// UploadPartCopy: of a whole object or of a range of it.
@@ -37,6 +39,14 @@ pub(in super::super) async fn copy(operation: Operation<'_>) -> Done {
         return Err(operation.refusal(&response).await);
     }
     Ok(copied(&operation, response.headers(), "CopyPartResult"))
+}
+
+/// How the checksum is made that the request has in its head or behind its body.
+fn algorithm_sent(operation: &Operation<'_>) -> Option<Algorithm> {
+    let headers = &operation.request.headers;
+    let mut names = headers.keys().map(HeaderName::as_str);
+    let behind = || Algorithm::of_header(operation.request.header("x-amz-trailer")?.trim());
+    names.find_map(Algorithm::of_header).or_else(behind)
 }
 
 fn number_of(operation: &Operation<'_>) -> Result<u32, crate::error::S3Error> {

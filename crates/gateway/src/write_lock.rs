@@ -1,0 +1,235 @@
+//! Write locks: taken from most of an object's primaries.
+//!
+//! The first primary is asked alone, and waits in line; who has its lock asks the others all at once. So of many who
+//! want the same lock one gets it at a time, and nobody holds a part of it that others wait for. Where gateways do not
+//! see the same servers, two may each hold a part: both give up soon, and try again after a random while.
+//! Always holds: a lock is taken only where more than half of the primaries have granted it; handoffs do not count.
+//! Deliberately absent: what is done under the lock.
+
+use crate::backend::{Question, header, own_context, target};
+use crate::nodes::Node;
+use crate::route::Route;
+use crate::shared::Shared;
+use futures_util::future::join_all;
+use peer::message::LockObject;
+use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_OBJECT_EXISTS};
+use request_pipeline::{LockName, LockRefusal, ObjectStanding, WriteLocks};
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::{EntityPath, Timestamp};
+
+/// How long the first primary lets a request wait in line; long enough for a hundred writers before it.
+const WAIT_IN_LINE: Duration = Duration::from_secs(8);
+/// How long the others do: their locks are free, but for one that has been given up a moment ago.
+const WAIT_FOR_OTHERS: Duration = Duration::from_secs(1);
+/// How often a lock is tried for of which somebody else has a part.
+const ATTEMPTS: u64 = 4;
+/// The longest pause between attempts, in milliseconds, for each attempt made.
+const PAUSE: u64 = 100;
+
+/// The locks of a gateway.
+pub(crate) struct GatewayLocks(pub(crate) Arc<Shared>);
+
+/// What one primary said.
+enum Said {
+    Granted(ObjectStanding),
+    Held,
+    Unknown,
+    Nothing,
+}
+
+#[async_trait::async_trait]
+impl WriteLocks for GatewayLocks {
+    async fn take(&self, name: &LockName, lease: Duration) -> Result<ObjectStanding, LockRefusal> {
+        let route = self.route(name).ok_or(LockRefusal::Unavailable)?;
+        for attempt in 1..=ATTEMPTS {
+            let (all_said, first_was_held) = self.ask_primaries(&route, name, lease).await;
+            let outcome = outcome(&all_said, route.replicas());
+            if outcome.is_err() && !first_was_held {
+                self.give_back_to(&route, name).await;
+            }
+            if outcome != Err(LockRefusal::Held) || first_was_held || attempt == ATTEMPTS {
+                return outcome;
+            }
+            let mut dice = [0; 8];
+            self.0.world.random.fill(&mut dice);
+            let pause = u64::from_le_bytes(dice) % (PAUSE * attempt);
+            self.0.world.clock.sleep(Duration::from_millis(pause)).await;
+        }
+        Err(LockRefusal::Held)
+    }
+
+    fn give_back(&self, name: LockName) {
+        let Some(route) = self.route(&name) else { return };
+        let locks = Self(self.0.clone());
+        self.0
+            .world
+            .spawn(async move { locks.give_back_to(&route, &name).await });
+    }
+}
+
+impl GatewayLocks {
+    fn route(&self, name: &LockName) -> Option<Route> {
+        let EntityPath {
+            account,
+            container: Some(container),
+            object: Some(object),
+        } = &name.entity
+        else {
+            return None;
+        };
+        self.0.rings.object_route(name.policy, account, container, object)
+    }
+
+    /// What each primary said, and whether the first to answer said that another has the lock.
+    async fn ask_primaries(&self, route: &Route, name: &LockName, lease: Duration) -> (Vec<Said>, bool) {
+        let mut said = Vec::with_capacity(route.replicas());
+        let mut primaries = route.primaries.iter();
+        for node in primaries.by_ref() {
+            let answer = self.ask(route, node, name, (lease, WAIT_IN_LINE)).await;
+            let is_first = matches!(answer, Said::Granted(_) | Said::Held);
+            let is_held = matches!(answer, Said::Held);
+            said.push(answer);
+            if is_held {
+                return (said, true);
+            }
+            if is_first {
+                break;
+            }
+        }
+        let others = primaries.map(|node| self.ask(route, node, name, (lease, WAIT_FOR_OTHERS)));
+        said.extend(join_all(others).await);
+        (said, false)
+    }
+
+    async fn ask(&self, route: &Route, node: &Node, name: &LockName, (lease, patience): (Duration, Duration)) -> Said {
+        if self.0.suppression.is_suppressed(node) {
+            return Said::Nothing;
+        }
+        let call = question(name, lease, patience).call(route, node);
+        let limit = patience + self.0.options.node_timeout;
+        let Some(response) = self.0.ask(node, call, limit).await else {
+            return Said::Nothing;
+        };
+        let headers = response.headers();
+        match response.status().as_u16() {
+            status @ (200 | 201) => Said::Granted(ObjectStanding {
+                timestamp: header(headers, X_BACKEND_TIMESTAMP.as_str()).and_then(|text| text.parse().ok()),
+                is_there: headers.get(X_OBJECT_EXISTS).is_some_and(|value| value == "true"),
+                was_kept: status == 200,
+            }),
+            409 => Said::Held,
+            405 | 501 => Said::Unknown,
+            _ => Said::Nothing,
+        }
+    }
+
+    async fn give_back_to(&self, route: &Route, name: &LockName) {
+        let limit = self.0.options.node_timeout;
+        let asked = route.primaries.iter().map(|node| async move {
+            let call = question(name, Duration::ZERO, Duration::ZERO).call(route, node);
+            // A server that does not hear of it lets the lease end.
+            drop(self.0.ask(node, call, limit).await);
+        });
+        join_all(asked).await;
+    }
+}
+
+fn question(name: &LockName, lease: Duration, patience: Duration) -> Question {
+    let message = LockObject {
+        policy: name.policy.into(),
+        write_lock: Some(name.value.clone()),
+        lease: lease.as_secs().into(),
+        patience: u64::try_from(patience.as_millis()).unwrap_or(u64::MAX).into(),
+        ..LockObject::new(target(Arc::new(name.entity.clone())))
+    };
+    Question::new(own_context(&name.trans_id), message)
+}
+
+/// The newest of what enough primaries have, or why they are not enough.
+fn outcome(said: &[Said], replicas: usize) -> Result<ObjectStanding, LockRefusal> {
+    let granted: Vec<&ObjectStanding> = said
+        .iter()
+        .filter_map(|said| match said {
+            Said::Granted(standing) => Some(standing),
+            _ => None,
+        })
+        .collect();
+    let majority = replicas / 2 + 1;
+    if granted.len() < majority {
+        return Err(match said {
+            said if said.iter().any(|said| matches!(said, Said::Held)) => LockRefusal::Held,
+            said if said.iter().any(|said| matches!(said, Said::Unknown)) => LockRefusal::Unknown,
+            _ => LockRefusal::Unavailable,
+        });
+    }
+    let newest = granted
+        .iter()
+        .max_by_key(|standing| standing.timestamp.unwrap_or(Timestamp::ZERO));
+    Ok(ObjectStanding {
+        was_kept: granted.iter().filter(|standing| standing.was_kept).count() >= majority,
+        ..newest.map(|newest| **newest).unwrap_or_default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn granted(seconds: u64, is_there: bool) -> Said {
+        Said::Granted(ObjectStanding {
+            timestamp: Some(Timestamp::from_seconds(seconds)),
+            is_there,
+            was_kept: false,
+        })
+    }
+
+    #[test]
+    fn most_of_the_primaries_decide_and_the_newest_of_them_counts() {
+        let standing = outcome(&[granted(1, true), granted(2, false), Said::Nothing], 3).unwrap();
+        assert_eq!(
+            (standing.timestamp, standing.is_there),
+            (Some(Timestamp::from_seconds(2)), false)
+        );
+        let standing = outcome(&[granted(1, false), granted(2, true), granted(0, false)], 3).unwrap();
+        assert!(standing.is_there);
+        for (said, replicas, refusal) in [
+            (
+                vec![granted(1, true), Said::Nothing, Said::Nothing],
+                3,
+                LockRefusal::Unavailable,
+            ),
+            (vec![granted(1, true), Said::Held, Said::Nothing], 3, LockRefusal::Held),
+            (
+                vec![Said::Unknown, Said::Unknown, Said::Nothing],
+                3,
+                LockRefusal::Unknown,
+            ),
+            (vec![granted(1, true), Said::Nothing], 2, LockRefusal::Unavailable),
+            (
+                vec![granted(1, true), granted(1, true), Said::Held, Said::Held],
+                4,
+                LockRefusal::Held,
+            ),
+        ] {
+            assert_eq!(outcome(&said, replicas), Err(refusal));
+        }
+        assert!(outcome(&[granted(1, true)], 1).is_ok());
+    }
+
+    #[test]
+    fn a_lock_was_kept_where_most_have_kept_it() {
+        let kept = || {
+            Said::Granted(ObjectStanding {
+                was_kept: true,
+                ..ObjectStanding::default()
+            })
+        };
+        assert!(outcome(&[kept(), kept(), granted(1, true)], 3).unwrap().was_kept);
+        assert!(
+            !outcome(&[kept(), granted(1, true), granted(1, true)], 3)
+                .unwrap()
+                .was_kept
+        );
+    }
+}

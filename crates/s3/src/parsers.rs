@@ -1,0 +1,60 @@
+//! The parsers of bytes that clients send, for fuzz targets (`crates/fuzz`): plain functions, nothing but reading.
+
+use crate::call::S3Call;
+use crate::checksum::Trailer;
+use crate::chunked::ChunkedBody;
+use crate::post_form::read_policy;
+use crate::signature;
+use crate::xml::Element;
+use peer::Body;
+use request_pipeline::Request;
+use settings::S3ApiSettings;
+
+/// How many elements a document has, how deep they lie and the bytes of their names and texts; nothing where it is
+/// refused.
+pub fn read_xml(document: &[u8]) -> Option<(usize, usize, usize)> {
+    fn measure(element: &Element) -> (usize, usize, usize) {
+        let own = element.name.len() + element.text.len();
+        element.children.iter().map(measure).fold((1, 1, own), |sum, child| {
+            (sum.0 + child.0, sum.1.max(child.1 + 1), sum.2 + child.2)
+        })
+    }
+    Element::parse(document).ok().map(|root| measure(&root))
+}
+
+/// The bytes of an unsigned body in chunks, with what came behind them; the code of the refusal where it is refused.
+pub async fn read_chunks(
+    body: Body,
+    length: u64,
+    has_trailer: bool,
+) -> Result<(Vec<u8>, Option<String>), &'static str> {
+    let trailer = Trailer::default();
+    let mut chunked = ChunkedBody::new(body, None, has_trailer, length, trailer.clone());
+    let mut bytes = Vec::new();
+    while let Some(piece) = chunked.next().await {
+        match piece {
+            Ok(piece) => bytes.extend_from_slice(&piece),
+            Err(Some(error)) => return Err(error.code.name),
+            Err(None) => return Err("the body broke off"),
+        }
+    }
+    Ok((bytes, trailer.checksum().map(|(_, value)| value)))
+}
+
+/// What is signed of a request, and by which access key; nothing where there is no signature, the code of the refusal
+/// where it is refused.
+pub fn read_signature(
+    request: &Request,
+    settings: &S3ApiSettings,
+    now: u64,
+) -> Result<Option<(String, String)>, &'static str> {
+    let refusal = |error: crate::error::S3Error| error.code.name;
+    S3Call::read(request, &settings.storage_domain).map_err(refusal)?;
+    let signature = signature::read(request, None, settings, now).map_err(refusal)?;
+    Ok(signature.map(|signature| (signature.signed.access_key, signature.signed.string_to_sign)))
+}
+
+/// How many conditions the policy of a form has; nothing where it is refused.
+pub fn read_form_policy(policy: &[u8]) -> Option<usize> {
+    read_policy(policy).ok().map(|policy| policy.conditions.len())
+}
