@@ -54,7 +54,7 @@ pub struct ExtentArguments {
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) containers: u64,
     /// Of a named workload: objects in each container before the load.
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..1_000_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..1_000_000_000))]
     pub(crate) objects: u64,
     /// Of a named workload: requests under way at a time.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..100_000))]

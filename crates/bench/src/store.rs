@@ -170,7 +170,7 @@ async fn exchange(
     let outgoing = http::Outgoing {
         is_head: request.kind == OperationKind::Head,
         head,
-        body: request.kind.sends_body().then_some(http::UploadBody {
+        body: request.kind.sends_body().then_some(http::SentBody {
             length: request.size,
             chunked: request.chunked,
             source,

@@ -1,8 +1,8 @@
 //! Write locks: taken from most of an object's primaries.
 //!
-//! The first primary is asked alone, and waits in line; who has its lock asks the others all at once. So of many who
-//! want the same lock one gets it at a time, and nobody holds a part of it that others wait for. Where gateways do not
-//! see the same servers, two may each hold a part: both give up soon, and try again after a random while.
+//! The first primary is asked alone, and waits in line; a gateway that has its lock asks the others all at once. So of
+//! many that want the same lock one gets it at a time, and none holds a part of it that others wait for. Where gateways
+//! do not see the same servers, two may each hold a part: both give up soon, and try again after a random while.
 //! Always holds: a lock is taken only where more than half of the primaries have granted it; handoffs do not count.
 //! Deliberately absent: what is done under the lock.
 
@@ -22,7 +22,7 @@ use vocabulary::{EntityPath, Timestamp};
 const WAIT_IN_LINE: Duration = Duration::from_secs(8);
 /// How long the others do: their locks are free, but for one that has been given up a moment ago.
 const WAIT_FOR_OTHERS: Duration = Duration::from_secs(1);
-/// How often a lock is tried for of which somebody else has a part.
+/// How often a lock is tried for of which another gateway has a part.
 const ATTEMPTS: u64 = 4;
 /// The longest pause between attempts, in milliseconds, for each attempt made.
 const PAUSE: u64 = 100;
@@ -30,8 +30,8 @@ const PAUSE: u64 = 100;
 /// The locks of a gateway.
 pub(crate) struct GatewayLocks(pub(crate) Arc<Shared>);
 
-/// What one primary said.
-enum Said {
+/// What one primary answers.
+enum LockAnswer {
     Granted(ObjectStanding),
     Held,
     Unknown,
@@ -43,8 +43,8 @@ impl WriteLocks for GatewayLocks {
     async fn take(&self, name: &LockName, lease: Duration) -> Result<ObjectStanding, LockRefusal> {
         let route = self.route(name).ok_or(LockRefusal::Unavailable)?;
         for attempt in 1..=ATTEMPTS {
-            let (all_said, first_was_held) = self.ask_primaries(&route, name, lease).await;
-            let outcome = outcome(&all_said, route.replicas());
+            let (answers, first_was_held) = self.ask_primaries(&route, name, lease).await;
+            let outcome = outcome(&answers, route.replicas());
             if outcome.is_err() && !first_was_held {
                 self.give_back_to(&route, name).await;
             }
@@ -81,46 +81,52 @@ impl GatewayLocks {
         self.0.rings.object_route(name.policy, account, container, object)
     }
 
-    /// What each primary said, and whether the first to answer said that another has the lock.
-    async fn ask_primaries(&self, route: &Route, name: &LockName, lease: Duration) -> (Vec<Said>, bool) {
-        let mut said = Vec::with_capacity(route.replicas());
+    /// What each primary answers, and whether the first of them has granted the lock to another.
+    async fn ask_primaries(&self, route: &Route, name: &LockName, lease: Duration) -> (Vec<LockAnswer>, bool) {
+        let mut answers = Vec::with_capacity(route.replicas());
         let mut primaries = route.primaries.iter();
         for node in primaries.by_ref() {
             let answer = self.ask(route, node, name, (lease, WAIT_IN_LINE)).await;
-            let is_first = matches!(answer, Said::Granted(_) | Said::Held);
-            let is_held = matches!(answer, Said::Held);
-            said.push(answer);
+            let is_first = matches!(answer, LockAnswer::Granted(_) | LockAnswer::Held);
+            let is_held = matches!(answer, LockAnswer::Held);
+            answers.push(answer);
             if is_held {
-                return (said, true);
+                return (answers, true);
             }
             if is_first {
                 break;
             }
         }
         let others = primaries.map(|node| self.ask(route, node, name, (lease, WAIT_FOR_OTHERS)));
-        said.extend(join_all(others).await);
-        (said, false)
+        answers.extend(join_all(others).await);
+        (answers, false)
     }
 
-    async fn ask(&self, route: &Route, node: &Node, name: &LockName, (lease, patience): (Duration, Duration)) -> Said {
+    async fn ask(
+        &self,
+        route: &Route,
+        node: &Node,
+        name: &LockName,
+        (lease, patience): (Duration, Duration),
+    ) -> LockAnswer {
         if self.0.suppression.is_suppressed(node) {
-            return Said::Nothing;
+            return LockAnswer::Nothing;
         }
         let call = question(name, lease, patience).call(route, node);
         let limit = patience + self.0.options.node_timeout;
         let Some(response) = self.0.ask(node, call, limit).await else {
-            return Said::Nothing;
+            return LockAnswer::Nothing;
         };
         let headers = response.headers();
         match response.status().as_u16() {
-            status @ (200 | 201) => Said::Granted(ObjectStanding {
+            status @ (200 | 201) => LockAnswer::Granted(ObjectStanding {
                 timestamp: header(headers, X_BACKEND_TIMESTAMP.as_str()).and_then(|text| text.parse().ok()),
                 is_there: headers.get(X_OBJECT_EXISTS).is_some_and(|value| value == "true"),
                 was_kept: status == 200,
             }),
-            409 => Said::Held,
-            405 | 501 => Said::Unknown,
-            _ => Said::Nothing,
+            409 => LockAnswer::Held,
+            405 | 501 => LockAnswer::Unknown,
+            _ => LockAnswer::Nothing,
         }
     }
 
@@ -147,19 +153,19 @@ fn question(name: &LockName, lease: Duration, patience: Duration) -> Question {
 }
 
 /// The newest of what enough primaries have, or why they are not enough.
-fn outcome(said: &[Said], replicas: usize) -> Result<ObjectStanding, LockRefusal> {
-    let granted: Vec<&ObjectStanding> = said
+fn outcome(answers: &[LockAnswer], replicas: usize) -> Result<ObjectStanding, LockRefusal> {
+    let granted: Vec<&ObjectStanding> = answers
         .iter()
-        .filter_map(|said| match said {
-            Said::Granted(standing) => Some(standing),
+        .filter_map(|answer| match answer {
+            LockAnswer::Granted(standing) => Some(standing),
             _ => None,
         })
         .collect();
     let majority = replicas / 2 + 1;
     if granted.len() < majority {
-        return Err(match said {
-            said if said.iter().any(|said| matches!(said, Said::Held)) => LockRefusal::Held,
-            said if said.iter().any(|said| matches!(said, Said::Unknown)) => LockRefusal::Unknown,
+        return Err(match answers {
+            answers if answers.iter().any(|answer| matches!(answer, LockAnswer::Held)) => LockRefusal::Held,
+            answers if answers.iter().any(|answer| matches!(answer, LockAnswer::Unknown)) => LockRefusal::Unknown,
             _ => LockRefusal::Unavailable,
         });
     }
@@ -176,8 +182,8 @@ fn outcome(said: &[Said], replicas: usize) -> Result<ObjectStanding, LockRefusal
 mod tests {
     use super::*;
 
-    fn granted(seconds: u64, is_there: bool) -> Said {
-        Said::Granted(ObjectStanding {
+    fn granted(seconds: u64, is_there: bool) -> LockAnswer {
+        LockAnswer::Granted(ObjectStanding {
             timestamp: Some(Timestamp::from_seconds(seconds)),
             is_there,
             was_kept: false,
@@ -186,33 +192,37 @@ mod tests {
 
     #[test]
     fn most_of_the_primaries_decide_and_the_newest_of_them_counts() {
-        let standing = outcome(&[granted(1, true), granted(2, false), Said::Nothing], 3).unwrap();
+        let standing = outcome(&[granted(1, true), granted(2, false), LockAnswer::Nothing], 3).unwrap();
         assert_eq!(
             (standing.timestamp, standing.is_there),
             (Some(Timestamp::from_seconds(2)), false)
         );
         let standing = outcome(&[granted(1, false), granted(2, true), granted(0, false)], 3).unwrap();
         assert!(standing.is_there);
-        for (said, replicas, refusal) in [
+        for (answers, replicas, refusal) in [
             (
-                vec![granted(1, true), Said::Nothing, Said::Nothing],
+                vec![granted(1, true), LockAnswer::Nothing, LockAnswer::Nothing],
                 3,
                 LockRefusal::Unavailable,
             ),
-            (vec![granted(1, true), Said::Held, Said::Nothing], 3, LockRefusal::Held),
             (
-                vec![Said::Unknown, Said::Unknown, Said::Nothing],
+                vec![granted(1, true), LockAnswer::Held, LockAnswer::Nothing],
+                3,
+                LockRefusal::Held,
+            ),
+            (
+                vec![LockAnswer::Unknown, LockAnswer::Unknown, LockAnswer::Nothing],
                 3,
                 LockRefusal::Unknown,
             ),
-            (vec![granted(1, true), Said::Nothing], 2, LockRefusal::Unavailable),
+            (vec![granted(1, true), LockAnswer::Nothing], 2, LockRefusal::Unavailable),
             (
-                vec![granted(1, true), granted(1, true), Said::Held, Said::Held],
+                vec![granted(1, true), granted(1, true), LockAnswer::Held, LockAnswer::Held],
                 4,
                 LockRefusal::Held,
             ),
         ] {
-            assert_eq!(outcome(&said, replicas), Err(refusal));
+            assert_eq!(outcome(&answers, replicas), Err(refusal));
         }
         assert!(outcome(&[granted(1, true)], 1).is_ok());
     }
@@ -220,7 +230,7 @@ mod tests {
     #[test]
     fn a_lock_was_kept_where_most_have_kept_it() {
         let kept = || {
-            Said::Granted(ObjectStanding {
+            LockAnswer::Granted(ObjectStanding {
                 was_kept: true,
                 ..ObjectStanding::default()
             })

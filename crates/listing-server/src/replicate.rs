@@ -11,7 +11,8 @@
 //! may also be sent in the body of a request with [`ReplicateDatabase::database`]: then no rsync is needed. Answers
 //! to `sync` offer that with [`X_MARTLET_TAKES`]; OpenStack's replicators overlook it.
 //! Always holds: a body is read up to a limit, and only while it keeps a rate (`min_transfer_rate`); arguments take a
-//! bounded part of the memory, whatever they say and however many come at a time; a name in them leads to no file outside `tmp`; a database of another account or container is not taken in.
+//! bounded part of the memory, whatever they say and however many come at a time; a name in them leads to no file
+//! outside `tmp`; a database of another account or container is not taken in.
 
 use crate::devices::{ListingDevice, check_room};
 use crate::refusal::refusal_of;

@@ -36,6 +36,7 @@ mod exchange_slots;
 mod expiry;
 mod incoming;
 mod kept;
+mod lock;
 pub mod mime;
 mod options;
 mod outgoing;

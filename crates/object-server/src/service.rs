@@ -3,13 +3,14 @@
 use crate::deletes::deletes;
 use crate::devices::{DeviceSource, ObjectDevices, SourceOpener};
 use crate::exchange_slots::ExchangeSlots;
+use crate::lock::lock;
 use crate::options::ObjectServerOptions;
 use crate::replicate::replicate;
 use crate::ssync::ssync;
 use crate::state::ObjectServerState;
 use crate::updates::ListingUpdates;
 use crate::verbs::on_object;
-use crate::write_locks::{WriteLocks, lock};
+use crate::write_locks::ObjectWriteLocks;
 use http::header::{ALLOW, CONTENT_LENGTH, SERVER};
 use http::{HeaderValue, Method, StatusCode};
 use peer::message::{Message, ServerKind};
@@ -57,7 +58,7 @@ impl ObjectServer {
             state: Arc::new(ObjectServerState {
                 devices: ObjectDevices::new(world.clone(), SourceOpener(source), pool)?,
                 exchange_slots: ExchangeSlots::new(&options.replication),
-                write_locks: WriteLocks::default(),
+                write_locks: ObjectWriteLocks::default(),
                 world,
                 options,
                 updates,

@@ -4,7 +4,7 @@ use crate::devices::ObjectDevices;
 use crate::exchange_slots::ExchangeSlots;
 use crate::options::ObjectServerOptions;
 use crate::updates::ListingUpdates;
-use crate::write_locks::WriteLocks;
+use crate::write_locks::ObjectWriteLocks;
 use storage_shell::WholeBodies;
 use world::World;
 
@@ -17,5 +17,5 @@ pub(crate) struct ObjectServerState {
     pub(crate) exchange_slots: ExchangeSlots,
     /// Of upkeep.
     pub(crate) whole_bodies: WholeBodies,
-    pub(crate) write_locks: WriteLocks,
+    pub(crate) write_locks: ObjectWriteLocks,
 }

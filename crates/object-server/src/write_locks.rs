@@ -1,4 +1,4 @@
-//! LOCK: who may write an object for the moment, and the object as it stands.
+//! Write locks: which gateway may write an object for the moment.
 //!
 //! A gateway that writes an object on a condition takes the object's write lock from most of its primaries, looks
 //! whether the condition holds, and writes under the lock: a PUT that names a lock which its sender does not hold
@@ -10,38 +10,26 @@
 //! Deliberately absent: what the condition is, how many servers are enough (the gateway's).
 //! Tests: below, and `tests/write_locks.rs`.
 
-use crate::devices::ObjectDevice;
-use crate::expiry;
-use crate::refusal::refusal_of;
-use crate::request::{object_key, text};
-use crate::state::ObjectServerState;
+use crate::request::text;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, StatusCode};
-use object_engine::{EngineError, ObjectKey, OpenOptions};
+use object_engine::ObjectKey;
 use parking_lot::Mutex;
-use peer::Response;
-use peer::message::LockObject;
-use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_OBJECT_EXISTS};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use storage_shell::{Lane, Refusal, empty, put_time};
+use storage_shell::Refusal;
 use tokio::sync::Notify;
 use vocabulary::names::unquote;
-use vocabulary::{EntityPath, PathHash, PolicyIndex, Timestamp};
+use vocabulary::{EntityPath, PathHash, PolicyIndex};
 use world::Clock;
 
-/// The longest lease, whatever is asked for.
-const LONGEST_LEASE: Duration = Duration::from_secs(120);
-/// The longest wait in line.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
-
 /// An object on a device.
-type LockKey = (Arc<str>, PolicyIndex, PathHash);
+pub(crate) type LockKey = (Arc<str>, PolicyIndex, PathHash);
 
 /// The locks of this process.
 #[derive(Default)]
-pub(crate) struct WriteLocks {
+pub(crate) struct ObjectWriteLocks {
     held: Arc<Mutex<HashMap<LockKey, Held>>>,
 }
 
@@ -57,7 +45,7 @@ struct Held {
 }
 
 /// What an attempt to take a lock came to.
-enum Attempt {
+pub(crate) enum Attempt {
     /// It was free.
     Taken,
     /// The same holder has it already; its lease begins anew.
@@ -81,8 +69,9 @@ impl Drop for Publishing {
     }
 }
 
-impl WriteLocks {
-    fn attempt(&self, key: &LockKey, holder: &HeaderValue, now: Duration, lease: Duration) -> Attempt {
+impl ObjectWriteLocks {
+    /// Takes a lock, or keeps it.
+    pub(crate) fn attempt(&self, key: &LockKey, holder: &HeaderValue, now: Duration, lease: Duration) -> Attempt {
         let mut all = self.held.lock();
         let until = now + lease;
         if let Some(held) = all.get_mut(key) {
@@ -98,7 +87,7 @@ impl WriteLocks {
             held.until = until;
             return Attempt::Taken;
         }
-        // Those whose lease has ended and that nobody has asked for since.
+        // Those whose lease has ended and that no gateway has asked for since.
         all.retain(|_, held| held.until > now || held.publishing > 0);
         let held = Held {
             holder: holder.clone(),
@@ -110,7 +99,8 @@ impl WriteLocks {
         Attempt::Taken
     }
 
-    fn give_back(&self, key: &LockKey, holder: &HeaderValue) {
+    /// Ends a lock before its lease does.
+    pub(crate) fn give_back(&self, key: &LockKey, holder: &HeaderValue) {
         let mut all = self.held.lock();
         let Some(held) = all.get_mut(key).filter(|held| held.holder == *holder) else {
             return;
@@ -148,7 +138,7 @@ impl WriteLocks {
 }
 
 /// Whether a lock (a random text, then the quoted path of its object) is the one of this object.
-fn is_of(lock: &HeaderValue, path: &EntityPath) -> bool {
+pub(crate) fn is_of(lock: &HeaderValue, path: &EntityPath) -> bool {
     let locked = text(lock).and_then(|lock| lock.find('/').map(|at| &lock[at..]));
     locked.is_some_and(|locked| unquote(locked).is_ok_and(|locked| locked == path.path()))
 }
@@ -163,96 +153,6 @@ fn not_held() -> Refusal {
     Refusal::Whole(Box::new(response))
 }
 
-/// Answers a LOCK: 201 when the lock was taken, 200 when it was kept, 204 when it was given back, 409 when another has
-/// it. With a lock that is taken or kept goes what the server has of the object.
-pub(crate) async fn lock(state: &Arc<ObjectServerState>, message: LockObject) -> Result<Response, Refusal> {
-    let object = object_key(&message.target, &message.policy, &state.options)?;
-    let key = (message.target.device.clone(), object.policy, object.hash);
-    let malformed = || Refusal::bad_request("LOCK wants a lock, a lease and a patience");
-    let holder = message.write_lock.filter(|lock| is_of(lock, &message.target.path));
-    let holder = holder.ok_or_else(malformed)?;
-    let lease = *message.lease.value().ok_or_else(malformed)?;
-    if lease == 0 {
-        state.write_locks.give_back(&key, &holder);
-        return Ok(empty(StatusCode::NO_CONTENT));
-    }
-    let lease = Duration::from_secs(lease).min(LONGEST_LEASE);
-    let patience = Duration::from_millis(message.patience.value().copied().unwrap_or_default()).min(LONGEST_WAIT);
-    let Some(status) = wait(state, &key, &holder, lease, patience).await else {
-        return Err(Refusal::Page(StatusCode::CONFLICT));
-    };
-    match look(state, &message.target.device, object).await {
-        Ok(found) => Ok(granted(status, found)),
-        Err(refusal) => {
-            state.write_locks.give_back(&key, &holder);
-            Err(refusal)
-        }
-    }
-}
-
-/// Takes the lock as soon as it is free.
-async fn wait(
-    state: &ObjectServerState,
-    key: &LockKey,
-    holder: &HeaderValue,
-    lease: Duration,
-    patience: Duration,
-) -> Option<StatusCode> {
-    let clock = &state.world.clock;
-    let deadline = clock.elapsed() + patience;
-    loop {
-        let now = clock.elapsed();
-        let (given_back, until) = match state.write_locks.attempt(key, holder, now, lease) {
-            Attempt::Taken => return Some(StatusCode::CREATED),
-            Attempt::Kept => return Some(StatusCode::OK),
-            Attempt::Held(given_back, until) => (given_back, until),
-        };
-        let notice = given_back.notified();
-        tokio::pin!(notice);
-        // From here on no notice is missed; whether one came before is seen by another attempt.
-        notice.as_mut().enable();
-        match state.write_locks.attempt(key, holder, now, lease) {
-            Attempt::Taken | Attempt::Kept => return Some(StatusCode::CREATED),
-            Attempt::Held(..) => {}
-        }
-        let left = deadline.saturating_sub(now);
-        if left.is_zero() {
-            return None;
-        }
-        let lease_left = until.saturating_sub(now).max(Duration::from_millis(10));
-        // Either is a reason to try again.
-        let _ = state.world.timeout(left.min(lease_left), notice).await;
-    }
-}
-
-/// The time of what the device has of an object, or of its tombstone, and whether it is an object.
-type Standing = (Option<Timestamp>, bool);
-
-async fn look(state: &Arc<ObjectServerState>, device: &str, key: ObjectKey) -> Result<Standing, Refusal> {
-    let now = state.world.clock.now();
-    let device = state.devices.device(device, Lane::Requests).await?;
-    let job = move |device: &ObjectDevice| match device.engine().open(&key, OpenOptions::BEFORE_WRITE) {
-        Ok(found) => {
-            let is_there = !expiry::has_expired(&found.metadata, now);
-            Ok::<_, Refusal>((Some(found.timestamps.data), is_there))
-        }
-        Err(EngineError::NotFound { deleted_at }) => Ok((deleted_at, false)),
-        Err(EngineError::Quarantined { .. }) => Ok((None, false)),
-        Err(error) => Err(refusal_of(&error, device)),
-    };
-    device.run(job).await
-}
-
-fn granted(status: StatusCode, (timestamp, is_there): Standing) -> Response {
-    let mut response = empty(status);
-    if let Some(timestamp) = timestamp {
-        put_time(&mut response, X_BACKEND_TIMESTAMP, timestamp);
-    }
-    let is_there = HeaderValue::from_static(if is_there { "true" } else { "false" });
-    response.headers_mut().insert(X_OBJECT_EXISTS, is_there);
-    response
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,7 +165,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn take(locks: &WriteLocks, holder: &'static str, now: u64) -> &'static str {
+    fn take(locks: &ObjectWriteLocks, holder: &'static str, now: u64) -> &'static str {
         match locks.attempt(&key(), &HeaderValue::from_static(holder), at(now), at(10)) {
             Attempt::Taken => "taken",
             Attempt::Kept => "kept",
@@ -275,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_lock_has_one_holder_until_its_lease_ends() {
-        let locks = WriteLocks::default();
+        let locks = ObjectWriteLocks::default();
         assert_eq!(take(&locks, "a", 0), "taken");
         assert_eq!(take(&locks, "b", 9), "held");
         assert_eq!(take(&locks, "a", 9), "kept");
@@ -290,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_publication_keeps_the_lock_past_its_lease() {
-        let locks = WriteLocks::default();
+        let locks = ObjectWriteLocks::default();
         assert_eq!(take(&locks, "a", 0), "taken");
         locks.held.lock().get_mut(&key()).unwrap().publishing = 1;
         let publishing = Publishing {

@@ -154,7 +154,7 @@ async fn an_exchange_takes_a_bounded_number_of_objects_and_tells_the_sender_of_t
         assert_eq!(wishes, wanted.len(), "{round}: {answer}");
         brought = wanted.end;
         match brought < hashes.len() {
-            // A sender that is not told removes what it takes for being here.
+            // A sender that does not hear of it removes what it takes for being here.
             true => assert!(
                 answer.contains(":ERROR: 503 ") && !answer.contains(":UPDATES: END"),
                 "{answer}"

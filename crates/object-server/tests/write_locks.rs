@@ -59,7 +59,7 @@ async fn a_write_under_a_lock_needs_it() {
     assert_eq!(status(put_under(10.0, "a")).await, StatusCode::CREATED);
     let kept = server.call(lock("a", 60).into()).await;
     assert_eq!(standing(&kept), (200, Some("true"), true));
-    // Who names no lock is not held up.
+    // A PUT that names no lock is not held up.
     assert_eq!(status(put(11.0, Body::whole("other"))).await, StatusCode::CREATED);
 
     assert_eq!(status(lock("a", 0)).await, StatusCode::NO_CONTENT);

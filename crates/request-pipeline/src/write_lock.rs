@@ -1,8 +1,8 @@
 //! Write locks of objects: how a feature writes on a condition that holds until the write is done.
 //!
 //! A feature names a lock ([`WriteLock::new`]), says so in the request that writes ([`WriteLock::header`]), takes it
-//! when the body is there ([`WriteLock::take`]), looks whether its condition holds, and lets the write end. A write whose
-//! lock is not held any more on most of the object's primaries fails there, so that nothing depends on how long
+//! when the body is there ([`WriteLock::take`]), looks whether its condition holds, and lets the write end. A write
+//! whose lock is not held any more on most of the object's primaries fails there, so that nothing depends on how long
 //! anything takes.
 //! Always holds: a lock that was asked for is given back when its [`WriteLock`] is dropped, and ends with its lease in
 //! any case.

@@ -13,7 +13,8 @@
 //! | uploads by HTML forms | `post_form.rs` |
 //! | who has signed it | `signature/` |
 //! | what may pages of other origins ask and see | `cross_origin.rs` |
-//! | is a body what was signed, and its checksums right | `payload.rs`, `checksum.rs`, `chunked.rs`; of parts `checksum_of_parts.rs` |
+//! | is a body what was signed, and its checksums right | `payload.rs`, `checksum.rs`, `chunked.rs` |
+//! | … of an upload in parts | `checksum_of_parts.rs` |
 //! | what becomes of it | `operations/` |
 //! | codes, statuses and documents of refusals | `error.rs` |
 //! | XML read and written | `xml.rs` |

@@ -6,8 +6,9 @@
 
 use crate::checksum::{Algorithm, Checksum, Checksums, Trailer, md5_of_header};
 use crate::chunked::{ChunkSigning, ChunkedBody};
-use crate::error::{BAD_DIGEST, INCOMPLETE_BODY, INVALID_REQUEST, MISSING_CONTENT_LENGTH, S3Error};
-use crate::post_form::{SizeRange, within};
+use crate::error::{
+    BAD_DIGEST, ENTITY_TOO_LARGE, ENTITY_TOO_SMALL, INCOMPLETE_BODY, INVALID_REQUEST, MISSING_CONTENT_LENGTH, S3Error,
+};
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue};
@@ -17,6 +18,7 @@ use parking_lot::Mutex;
 use peer::{Body, BodyError};
 use request_pipeline::Request;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a signature says of the body (`x-amz-content-sha256`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -264,6 +266,39 @@ fn checked(body: Body, wanted: Checksums, verdict: Verdict) -> Body {
         }
     });
     Body::stream(bytes, length)
+}
+
+/// How large the body of a request may be, as its form's policy has it.
+#[derive(Clone, Copy)]
+pub(crate) struct SizeRange(pub(crate) u64, pub(crate) u64);
+
+/// A body of which no end is let go that is too small, and no more than may be.
+fn within(body: Body, SizeRange(least, most): SizeRange, verdict: &Verdict) -> Body {
+    let passed = Arc::new(AtomicU64::new(0));
+    let (length, counted, verdict_of_size) = (body.length(), passed.clone(), verdict.clone());
+    let bytes = unfold(Some(body), move |body| {
+        let (counted, verdict) = (counted.clone(), verdict_of_size.clone());
+        async move {
+            let mut body = body?;
+            let chunk = body.next().await?;
+            let size = chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
+            let size = counted.fetch_add(size, Ordering::Relaxed) + size;
+            if size > most {
+                let error = ENTITY_TOO_LARGE.about("MaxSizeAllowed", most.to_string());
+                return Some((Err(verdict.refuse(error.with("ProposedSize", size.to_string()))), None));
+            }
+            Some((chunk, Some(body)))
+        }
+    });
+    released_by(Body::stream(bytes, length), verdict.clone(), async move {
+        let size = passed.load(Ordering::Relaxed);
+        match size >= least {
+            true => Ok(()),
+            false => Err(ENTITY_TOO_SMALL
+                .about("MinSizeAllowed", least.to_string())
+                .with("ProposedSize", size.to_string())),
+        }
+    })
 }
 
 /// The same bytes, the last of them only once the gate has been passed.

@@ -8,10 +8,9 @@
 //! Source: AWS, "Browser-based uploads using POST" (versions 4 and 2 of signatures).
 
 use crate::error::{
-    ACCESS_DENIED, ENTITY_TOO_LARGE, ENTITY_TOO_SMALL, INCOMPLETE_BODY, INVALID_ARGUMENT, INVALID_POLICY_DOCUMENT,
-    MALFORMED_POST_REQUEST, S3Error,
+    ACCESS_DENIED, INCOMPLETE_BODY, INVALID_ARGUMENT, INVALID_POLICY_DOCUMENT, MALFORMED_POST_REQUEST, S3Error,
 };
-use crate::payload::{Verdict, released_by};
+use crate::payload::SizeRange;
 use crate::xml::XmlWriter;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -23,7 +22,6 @@ use request_pipeline::multipart::{Broken, Multipart, parameters_of};
 use request_pipeline::{ClientRequest, Request, Response, reply};
 use serde_json::Value;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use vocabulary::names::quote;
 use world::Clock;
 
@@ -53,10 +51,6 @@ pub(crate) struct PostForm {
     pub(crate) key: String,
     sizes: Option<(u64, u64)>,
 }
-
-/// How large the body of a request may be, as its form's policy has it.
-#[derive(Clone, Copy)]
-pub(crate) struct SizeRange(u64, u64);
 
 /// Whether a request is such a form: of a bucket, which has one name in its path or stands in its host.
 pub(crate) fn is_form(request: &Request, has_bucket_in_host: bool) -> bool {
@@ -175,7 +169,7 @@ impl PostForm {
         let policy = STANDARD.decode(text.trim()).map_err(|_| invalid("it is not base64"))?;
         let policy = read_policy(&policy)?;
         if now > policy.expiration {
-            return Err(denied("Policy expired."));
+            return Err(denied("FormPolicy expired."));
         }
         let mut allowed: Vec<String> = Vec::new();
         let mut sizes = None;
@@ -197,7 +191,7 @@ impl PostForm {
                     // `key` is what the form says before the file's name is in its place.
                     let holds_as_sent = is_prefix && name == "key" && self.field("key") == Some(&value);
                     if !holds && !holds_as_sent {
-                        return Err(denied(&format!("Policy Condition failed: {shown}")));
+                        return Err(denied(&format!("FormPolicy Condition failed: {shown}")));
                     }
                     allowed.push(name);
                 }
@@ -232,7 +226,7 @@ impl PostForm {
                 let joint = if to.contains('?') { '&' } else { '?' };
                 let query = [("bucket", bucket), ("key", &self.key), ("etag", etag_text)]
                     .map(|(name, value)| format!("{name}={}", quote(value).replace('/', "%2F")));
-                let mut answer = super::operations::without_body(303);
+                let mut answer = without_body(303);
                 if let Ok(value) = HeaderValue::try_from(format!("{to}{joint}{}", query.join("&"))) {
                     answer.headers_mut().insert(LOCATION, value);
                 }
@@ -246,8 +240,8 @@ impl PostForm {
                 xml.text("ETag", etag_text);
                 reply::with_body(201, HeaderValue::from_static("application/xml"), xml.finish())
             }
-            (None, Some("200")) => super::operations::without_body(200),
-            _ => super::operations::without_body(204),
+            (None, Some("200")) => without_body(200),
+            _ => without_body(204),
         };
         if let Ok(value) = HeaderValue::try_from(url) {
             answer.headers_mut().insert(LOCATION, value);
@@ -263,25 +257,25 @@ impl PostForm {
 
 /// What a policy says.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Policy {
+pub(crate) struct FormPolicy {
     /// Seconds since 1970.
     expiration: u64,
     pub(crate) conditions: Vec<Condition>,
 }
 
 fn invalid(why: &str) -> S3Error {
-    INVALID_POLICY_DOCUMENT.saying(format!("Invalid Policy: {why}"))
+    INVALID_POLICY_DOCUMENT.saying(format!("Invalid FormPolicy: {why}"))
 }
 
 /// Reads a policy, which is JSON.
-pub(crate) fn read_policy(policy: &[u8]) -> Result<Policy, S3Error> {
+pub(crate) fn read_policy(policy: &[u8]) -> Result<FormPolicy, S3Error> {
     let policy: Value = serde_json::from_slice(policy).map_err(|_| invalid("Invalid JSON."))?;
     let expiration = policy["expiration"].as_str().and_then(expiration);
     let conditions = policy["conditions"].as_array();
     let conditions = conditions.ok_or_else(|| invalid("it has no conditions"))?.iter();
     let conditions =
         conditions.map(|condition| read_condition(condition).ok_or_else(|| invalid("a condition has another form")));
-    Ok(Policy {
+    Ok(FormPolicy {
         expiration: expiration.ok_or_else(|| invalid("it has no expiration"))?,
         conditions: conditions.collect::<Result<_, _>>()?,
     })
@@ -337,7 +331,7 @@ fn expiration(text: &str) -> Option<u64> {
 }
 
 fn denied(why: &str) -> S3Error {
-    ACCESS_DENIED.saying(format!("Invalid according to Policy: {why}"))
+    ACCESS_DENIED.saying(format!("Invalid according to FormPolicy: {why}"))
 }
 
 fn refusal(broken: Broken) -> S3Error {
@@ -346,6 +340,11 @@ fn refusal(broken: Broken) -> S3Error {
         Broken::Client(_) | Broken::End => INCOMPLETE_BODY.into(),
         Broken::Start | Broken::Headers => MALFORMED_POST_REQUEST.into(),
     }
+}
+
+/// A status without a body.
+fn without_body(status: u16) -> Response {
+    reply::html(status, String::new()).map(|_| Body::empty())
 }
 
 /// The bytes of the part that has been begun, then what is left of the form, which is thrown away.
@@ -360,35 +359,6 @@ fn file_of(form: Multipart) -> Body {
         }
     });
     Body::stream(bytes, None)
-}
-
-/// A body of which no end is let go that is too small, and no more than may be.
-pub(crate) fn within(body: Body, SizeRange(least, most): SizeRange, verdict: &Verdict) -> Body {
-    let passed = Arc::new(AtomicU64::new(0));
-    let (length, counted, verdict_of_size) = (body.length(), passed.clone(), verdict.clone());
-    let bytes = unfold(Some(body), move |body| {
-        let (counted, verdict) = (counted.clone(), verdict_of_size.clone());
-        async move {
-            let mut body = body?;
-            let chunk = body.next().await?;
-            let size = chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
-            let size = counted.fetch_add(size, Ordering::Relaxed) + size;
-            if size > most {
-                let error = ENTITY_TOO_LARGE.about("MaxSizeAllowed", most.to_string());
-                return Some((Err(verdict.refuse(error.with("ProposedSize", size.to_string()))), None));
-            }
-            Some((chunk, Some(body)))
-        }
-    });
-    released_by(Body::stream(bytes, length), verdict.clone(), async move {
-        let size = passed.load(Ordering::Relaxed);
-        match size >= least {
-            true => Ok(()),
-            false => Err(ENTITY_TOO_SMALL
-                .about("MinSizeAllowed", least.to_string())
-                .with("ProposedSize", size.to_string())),
-        }
-    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! XML as S3 speaks it: documents that are written, and small ones that clients send.
 //!
 //! Always holds: what is written is well-formed, whatever the text; what is read has no DTD, no entities of its own,
-//! and at most [`MAX_DEPTH`] levels and [`MAX_ELEMENTS`]; namespaces are read past. The size is limited before a document
+//! and at most [`MAX_DEPTH`] levels and [`MAX_ELEMENTS`]; namespaces are read past. The size is limited before a
+//! document
 //! is read.
 
 use quick_xml::events::Event;
@@ -13,7 +14,8 @@ pub const NAMESPACE: &str = "http://s3.amazonaws.com/doc/2006-03-01/";
 
 /// Elements within elements; S3's own documents have six levels.
 const MAX_DEPTH: usize = 32;
-/// Elements of a document: ten thousand parts of an upload have six each. An empty one takes forty times as much memory as
+/// Elements of a document: ten thousand parts of an upload have six each. An empty one takes forty times as much memory
+/// as
 /// its four bytes, so that the size of a document does not bound what it is read into.
 const MAX_ELEMENTS: usize = 100_000;
 

@@ -36,13 +36,13 @@ pub struct Outgoing<'a> {
     /// Request line and headers, with the empty line.
     pub head: &'a [u8],
     /// Length and content of the body.
-    pub body: Option<UploadBody<'a>>,
+    pub body: Option<SentBody<'a>>,
     /// What the answer's body has to be.
     pub expects: Option<(ContentKey, &'a Contents)>,
 }
 
 /// A body to be sent.
-pub struct UploadBody<'a> {
+pub struct SentBody<'a> {
     /// Bytes.
     pub length: u64,
     /// In chunks, as the head says.

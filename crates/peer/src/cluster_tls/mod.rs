@@ -8,7 +8,8 @@
 //! is believed to be what the ring calls it only when that address is in its certificate; a certificate that has
 //! ended, or whose authority has been dropped since, is refused for resumed sessions, too; a connection ends with the
 //! certificate of its other end; new credentials are taken as a whole or not at all, and end the connections to whom
-//! they do not vouch for, no others, while connections that go on serve the request that is under way and no further one;
+//! they do not vouch for, no others, while connections that go on serve the request that is under way and no further
+//! one;
 //! keys are never in a message or in debug output.
 //! Deliberately absent: files (the binary reads them), making certificates (`martlet cluster-ca`).
 //!

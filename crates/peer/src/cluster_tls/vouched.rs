@@ -1,8 +1,9 @@
 //! Connections last no longer than the other end's certificate is vouched for.
 //!
-//! Each stream of the cluster looks again at what its other end has shown whenever the credentials of this process have
-//! been replaced, and when the certificate ends; it fails from then on if they no longer vouch for it: an authority that
-//! was dropped, a certificate that was revoked or has ended. A task that reads from it or writes to it is woken for that.
+//! Each stream of the cluster looks again at what its other end has shown whenever the credentials of this process
+//! have been replaced, and when the certificate ends; it fails from then on if they no longer vouch for it: an
+//! authority that was dropped, a certificate that was revoked or has ended. A task that reads from it or writes to it
+//! is woken for that.
 //! Always holds: what was vouched for by neither set of credentials is never read; a replacement between a handshake
 //! and the first byte is not missed ([`Changes`] are subscribed to before the handshake's credentials are taken).
 

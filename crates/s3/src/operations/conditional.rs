@@ -116,7 +116,7 @@ impl Operation<'_> {
         }
     }
 
-    /// HEAD of the newest of all replicas, whoever asks.
+    /// HEAD of the newest of all replicas, with any client's rights.
     pub(super) fn newest(&self, entity: vocabulary::EntityPath) -> ClientRequest {
         let mut head = self.further(Method::HEAD, entity).preauthorised();
         head.set_header("x-newest", "true");

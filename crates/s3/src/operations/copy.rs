@@ -1,7 +1,7 @@
 //! CopyObject: a copy inside the cluster, by Swift's own.
 
 use super::conditional::LEASE;
-use super::{Done, Operation, document, headers, tagging, versions};
+use super::{Done, Operation, document, headers, tag_set, versions};
 use crate::error::{CONDITIONAL_REQUEST_CONFLICT, INVALID_ARGUMENT, INVALID_REQUEST, PRECONDITION_FAILED, S3Error};
 use crate::xml::XmlWriter;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -58,7 +58,7 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
         }
     }
     let tags = match replaces_tags {
-        true => tagging::of_header(&operation.request.headers)?,
+        true => tag_set::of_header(&operation.request.headers)?,
         false => found.get(X_OBJECT_TAGS).cloned(),
     };
     put.headers

@@ -3,7 +3,7 @@
 //! Always holds: user metadata comes back under the name it was sent with; `_` travels as `=5F`, as Swift's servers
 //! (like OpenStack's) do not take names with underscores.
 
-use super::tagging;
+use super::tag_set;
 use crate::error::{INVALID_STORAGE_CLASS, METADATA_TOO_LARGE, NOT_IMPLEMENTED, S3Error};
 use http::HeaderMap;
 use http::header::{
@@ -70,7 +70,7 @@ pub(super) fn stored(request: &HeaderMap) -> Result<HeaderMap, S3Error> {
             out.insert(name, value);
         }
     }
-    if let Some(tags) = tagging::of_header(request)? {
+    if let Some(tags) = tag_set::of_header(request)? {
         out.insert(X_OBJECT_TAGS, tags);
     }
     if size > MOST_METADATA {
@@ -112,7 +112,7 @@ pub(super) fn shown(swift: &HeaderMap) -> HeaderMap {
     if let Some(expiry) = expiry(swift) {
         out.insert("x-amz-expiration", expiry);
     }
-    if let Some(count) = tagging::count(swift) {
+    if let Some(count) = tag_set::count(swift) {
         out.insert("x-amz-tagging-count", count);
     }
     out

@@ -30,6 +30,7 @@ mod multi_delete;
 mod multipart;
 mod object;
 mod service;
+mod tag_set;
 mod tagging;
 mod versions;
 
@@ -310,11 +311,6 @@ fn refusal_of_status(status: u16, rate_limits_are_client_errors: bool) -> S3Erro
         502..=504 => SERVICE_UNAVAILABLE.into(),
         _ => INTERNAL_ERROR.into(),
     }
-}
-
-/// A status without a body.
-pub(crate) fn without_body(status: u16) -> Response {
-    bucket::empty(status)
 }
 
 /// 200 with a document.

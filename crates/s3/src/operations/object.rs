@@ -160,16 +160,7 @@ pub(super) async fn upload(
     {
         stored.insert(CONTENT_ENCODING, encoding.clone());
     }
-    let length = operation.request.body.length();
-    if length.is_some_and(|length| length > operation.service.limits.max_file_size) {
-        return Err(ENTITY_TOO_LARGE
-            .about("MaxSizeAllowed", operation.service.limits.max_file_size.to_string())
-            .with("ProposedSize", length.unwrap_or_default().to_string()));
-    }
-    match length {
-        Some(length) => stored.insert(CONTENT_LENGTH, HeaderValue::from(length)),
-        None => stored.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked")),
-    };
+    frame(operation, &mut stored)?;
     let mut body = std::mem::replace(&mut operation.request.body, Body::empty());
     if let Some(gate) = &gate {
         gate.mark(&mut stored);
@@ -201,6 +192,16 @@ pub(super) async fn upload(
         // Something newer came by a writer without a condition.
         return Err(CONDITIONAL_REQUEST_CONFLICT.into());
     }
+    let mut answer = stored_answer(&response);
+    let behind = || StoredChecksum::read(&checksum_behind(&verdict));
+    if let Some(checksum) = checksum.or_else(behind) {
+        show_checksum(answer.headers_mut(), &checksum);
+    }
+    Ok(answer)
+}
+
+/// 200 with what the store says of the object that was written.
+fn stored_answer(response: &Response) -> Response {
     let mut answer = empty(200);
     if let Some(etag) = headers::etag(response.headers()) {
         answer.headers_mut().insert(ETAG, etag);
@@ -209,11 +210,22 @@ pub(super) async fn upload(
         answer.headers_mut().insert(LAST_MODIFIED, written.clone());
     }
     versions::show(answer.headers_mut(), response.headers());
-    let behind = || StoredChecksum::read(&checksum_behind(&verdict));
-    if let Some(checksum) = checksum.or_else(behind) {
-        show_checksum(answer.headers_mut(), &checksum);
-    }
-    Ok(answer)
+    answer
+}
+
+/// Says in the headers how long the body is; one that is too long is refused.
+fn frame(operation: &Operation<'_>, stored: &mut HeaderMap) -> Result<(), S3Error> {
+    let (length, most) = (operation.request.body.length(), operation.service.limits.max_file_size);
+    match length {
+        Some(length) if length > most => {
+            return Err(ENTITY_TOO_LARGE
+                .about("MaxSizeAllowed", most.to_string())
+                .with("ProposedSize", length.to_string()));
+        }
+        Some(length) => stored.insert(CONTENT_LENGTH, HeaderValue::from(length)),
+        None => stored.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked")),
+    };
+    Ok(())
 }
 
 /// What Swift says of a request that it finds wrong: a line about one of its headers.

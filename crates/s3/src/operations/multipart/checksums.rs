@@ -4,8 +4,7 @@
 //! of a part or of the whole, is compared.
 
 use super::super::Operation;
-use super::complete::Named;
-use super::{CHECKSUM_OF_PARTS, OpenUpload};
+use super::{CHECKSUM_OF_PARTS, Named, OpenUpload};
 use crate::checksum::Algorithm;
 use crate::checksum_of_parts::{ChecksumKind, StoredChecksum, WantedChecksum};
 use crate::error::{BAD_DIGEST, INVALID_PART, INVALID_REQUEST, S3Error, SERVICE_UNAVAILABLE};

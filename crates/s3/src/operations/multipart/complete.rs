@@ -7,7 +7,7 @@ use super::super::conditional::LONG_LEASE;
 use super::super::{Done, Operation, document};
 use super::checksums::Claims;
 use super::list::SegmentRow;
-use super::{HAS_CONTENT_TYPE, OBJECTS_CONTENT_TYPE, OpenUpload, UPLOAD_OF_OBJECT};
+use super::{HAS_CONTENT_TYPE, Named, OBJECTS_CONTENT_TYPE, OpenUpload, UPLOAD_OF_OBJECT};
 use crate::checksum::Algorithm;
 use crate::checksum_of_parts::{STORED_CHECKSUM, StoredChecksum};
 use crate::error::{
@@ -31,14 +31,6 @@ const LARGEST_REPORT: u64 = 8 << 20;
 
 const S3_ETAG: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-etag");
 const CONTAINER_TAG: HeaderName = HeaderName::from_static("x-object-sysmeta-container-update-override-etag");
-
-/// A part that the client names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
-    pub(super) number: u32,
-    pub(super) etag: String,
-    pub(super) checksum: Option<StoredChecksum>,
-}
 
 /// CompleteMultipartUpload.
 pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {

@@ -25,6 +25,7 @@ pub(super) mod list;
 pub(super) mod part;
 
 use super::{Done, Operation, document, headers};
+use crate::checksum_of_parts::StoredChecksum;
 use crate::checksum_of_parts::WantedChecksum;
 use crate::error::{INTERNAL_ERROR, NO_SUCH_UPLOAD, S3Error};
 use crate::xml::XmlWriter;
@@ -35,6 +36,14 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{HeaderName, Method};
 use request_pipeline::ClientRequest;
 use vocabulary::EntityPath;
+
+/// A part that the client names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Named {
+    number: u32,
+    etag: String,
+    checksum: Option<StoredChecksum>,
+}
 
 /// Behind a bucket's name: the container of its parts.
 const SEGMENTS: &str = "+segments";
