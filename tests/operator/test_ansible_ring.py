@@ -8,6 +8,8 @@ from harness import ansible
 from harness.places import martlet
 from harness.process import run
 
+pytestmark = pytest.mark.long  # short, but it needs the environment that `make ansible-test` makes
+
 MODULE = ansible.PLAYBOOK / "roles/martlet/library/martlet_ring.py"
 
 

@@ -337,7 +337,6 @@ mod tests {
         }
         let line = [
             "martlet",
-            "bench",
             "cluster-ca",
             "issue",
             "ca",
@@ -352,6 +351,9 @@ mod tests {
             Command::ClusterCa(line) => assert!(format!("{line:?}").contains("role: [Object, Upkeep]"), "{line:?}"),
             other => panic!("{other:?}"),
         }
+        let line = ["martlet", "bench", "run", "SmlRead", "--verify"];
+        let cli = Cli::from_args(line.map(Into::into).into_iter());
+        assert!(matches!(cli.command, Command::Bench(_)), "{cli:?}");
         let cli = Cli::from_args(["martlet", "up"].map(Into::into).into_iter());
         match cli.command {
             Command::Up(up) => assert_eq!((up.devices, up.replicas, up.part_power), (None, None, None)),
