@@ -14,7 +14,7 @@ use crate::error::{
     SERVICE_UNAVAILABLE,
 };
 use crate::payload::{Verdict, released_by};
-use http::header::{IF_MATCH, IF_NONE_MATCH};
+use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
 use http::{HeaderMap, Method};
 use parking_lot::Mutex;
 use peer::Body;
@@ -41,6 +41,12 @@ enum WriteCondition {
 impl WriteCondition {
     fn read(headers: &HeaderMap) -> Result<Option<Self>, S3Error> {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+        if let Some(name) = [IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE]
+            .iter()
+            .find(|name| headers.contains_key(*name))
+        {
+            return Err(NOT_IMPLEMENTED.about("Header", name.as_str()));
+        }
         match (text(IF_NONE_MATCH), text(IF_MATCH)) {
             (None, None) => Ok(None),
             (Some(_), Some(_)) => Err(INVALID_REQUEST.saying("If-Match and If-None-Match exclude each other.")),
@@ -226,6 +232,7 @@ mod tests {
         assert_eq!(condition(&[("if-none-match", "*")]), Ok(Some(WriteCondition::Absent)));
         assert_eq!(condition(&[("if-none-match", "\"x\"")]), Err("NotImplemented"));
         assert_eq!(condition(&[("if-match", "*")]), Err("NotImplemented"));
+        assert_eq!(condition(&[("if-modified-since", "x")]), Err("NotImplemented"));
         assert_eq!(
             condition(&[("if-match", "\"x-2\"")]),
             Ok(Some(WriteCondition::Present("x-2".into())))

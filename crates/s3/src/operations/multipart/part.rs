@@ -41,12 +41,16 @@ pub(in super::super) async fn copy(operation: Operation<'_>) -> Done {
     Ok(copied(&operation, response.headers(), "CopyPartResult"))
 }
 
-/// How the checksum is made that the request has in its head or behind its body.
+/// How the checksum is made that the request has in its head or behind its body; nothing where there are several, which
+/// are refused with the body.
 fn algorithm_sent(operation: &Operation<'_>) -> Option<Algorithm> {
-    let headers = &operation.request.headers;
-    let mut names = headers.keys().map(HeaderName::as_str);
-    let behind = || Algorithm::of_header(operation.request.header("x-amz-trailer")?.trim());
-    names.find_map(Algorithm::of_header).or_else(behind)
+    let names = operation.request.headers.keys().map(HeaderName::as_str);
+    let sent: Vec<Algorithm> = names.filter_map(Algorithm::of_header).collect();
+    match sent.as_slice() {
+        [] => Algorithm::of_header(operation.request.header("x-amz-trailer")?.trim()),
+        [only] => Some(*only),
+        _ => None,
+    }
 }
 
 fn number_of(operation: &Operation<'_>) -> Result<u32, crate::error::S3Error> {
