@@ -132,6 +132,9 @@ fn mistakes_name_their_element_and_what_is_allowed() {
     }
 }
 
+/// A sample that is no XML: it closes a `<workflow>` that it never opens.
+const ILL_FORMED: &str = "librados-sample-annotated.xml";
+
 /// COSBench's own samples, where a checkout of it is named by COSBENCH_DIR.
 #[test]
 fn samples_of_cosbench_are_read() {
@@ -147,6 +150,7 @@ fn samples_of_cosbench_are_read() {
         if path.extension().is_some_and(|suffix| suffix == "xml") && text.contains("<workload ") {
             match parse(&text) {
                 Ok(_) => read += 1,
+                Err(_) if path.ends_with(ILL_FORMED) => {}
                 Err(mistake) => refused.push(mistake.in_file(path.display()).to_string()),
             }
         }
