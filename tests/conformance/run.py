@@ -132,13 +132,23 @@ def report(cases, out):
     (out / "results.json").write_text(json.dumps([asdict(case) for case in cases], indent=1))
     bad = [case for case in cases if case.outcome in ("failed", "error")]
     print()
-    for case in bad:
-        print(f"{case.outcome:8} {case.file}::{case.name}: {case.reason.splitlines()[0] if case.reason else ''}")
     skips = Counter((case.file, case.reason) for case in cases if case.outcome == "skipped")
     for (file, reason), count in sorted(skips.items()):
         print(f"skipped  {file}: {count} × {reason}")
     print(f"\n{results.summary(cases)}\n\nMore in {out}")
+    for case in bad:  # last, as the end of a long output is what is read
+        print(f"{case.outcome:8} {case.file}::{case.name}: {case.reason.splitlines()[0] if case.reason else ''}")
+    for file in sorted({case.file for case in bad}):
+        print_tracebacks(out, file)
     return 1 if bad or not cases else 0
+
+
+def print_tracebacks(out, file):
+    """What pytest says of the failures in a file of the suite."""
+    for output in sorted(out.glob(f"{file.replace('/', '-')}*.txt")):
+        _, heading, rest = output.read_text(errors="replace").partition("= FAILURES =")
+        if heading:
+            print(f"\n{output.name}:\n{rest[-8000:]}")
 
 
 def run_all(options):
