@@ -89,9 +89,11 @@ waitress.serve(application, listen="127.0.0.1:" + port, threads=4)
 
 
 def with_keystone(pipeline):
-    """This pipeline with Keystone's filters where TempAuth stood."""
-    words = (word for word in pipeline.split() if word != "s3api")  # which would want s3token beside it
-    return " ".join("authtoken keystoneauth" if word == "tempauth" else word for word in words)
+    """This pipeline with Keystone's filters where TempAuth stood; `s3token` verifies the signatures of `s3api`."""
+    has_s3 = "s3api" in pipeline.split()
+    filters = "authtoken s3api s3token keystoneauth" if has_s3 else "authtoken keystoneauth"
+    words = (word for word in pipeline.split() if word != "s3api")
+    return " ".join(filters if word == "tempauth" else word for word in words)
 
 
 def environment():
@@ -181,6 +183,17 @@ class Keystone:
             "operator_roles": "admin, swiftoperator", "SERVICE_service_roles": "service",
             "system_reader_roles": "swiftauditor", "project_reader_roles": "projectreader", **more}
 
+    def s3token(self, **more):
+        """Options of [filter:s3token], as Swift's sample configuration has them."""
+        return {"use": "egg:swift#s3token", "auth_uri": f"{self.url}/v3", "auth_url": self.url, "auth_type": "password",
+                "project_domain_id": "default", "project_name": "service", "user_domain_id": "default",
+                "username": "swift", "password": SERVICE_PASSWORD, **more}
+
+    def filters(self, **authtoken):
+        """The sections of the filters that `with_keystone` puts into a pipeline."""
+        return {"filter:authtoken": self.authtoken(**authtoken), "filter:keystoneauth": self.keystoneauth(),
+                "filter:s3token": self.s3token()}
+
     def func_test(self, **more):
         """Options of [func_test] in the functional tests' test.conf."""
         options = {"auth_version": 3, "auth_uri": f"{self.url}/v3/", "service_prefix": "SERVICE", "collate": "C"}
@@ -223,6 +236,11 @@ class Keystone:
             return response.status, response.headers, response.read()
         finally:
             connection.close()
+
+    def access_key(self, user):
+        """A new access key of `user` in its own project: `access` and `secret`."""
+        project = self.projects[USERS[user][1]]
+        return self.call("POST", f"/v3/users/{self.users[user]}/credentials/OS-EC2", {"tenant_id": project})["credential"]
 
     def revoke(self, token):
         self.call("DELETE", "/v3/auth/tokens", headers={"X-Subject-Token": token})

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import time
 
 LATER = 4102444800  # 2100: what is signed stays good, and answers stay the same
 
@@ -30,3 +31,34 @@ def signed_fields(path, key, *, redirect=None, size=100, count=3, expires=LATER,
     signature = signature or sign(key, path, redirect or "", size, count, expires, **options)
     first = [("redirect", redirect)] if redirect is not None else []
     return [*first, ("max_file_size", size), ("max_file_count", count), ("expires", expires), ("signature", signature), *more]
+
+
+def signed_chunks(host, path, access_key, secret, data, *, forged=False, region="us-east-1"):
+    """Headers and body of a PUT to S3 whose body is one signed chunk and the end; `forged` spoils the chunk's signature."""
+    now = time.gmtime()
+    stamp, day = time.strftime("%Y%m%dT%H%M%SZ", now), time.strftime("%Y%m%d", now)
+    scope = f"{day}/{region}/s3/aws4_request"
+    headers = {"host": host, "x-amz-content-sha256": "STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "x-amz-date": stamp,
+               "x-amz-decoded-content-length": str(len(data))}
+    names = ";".join(sorted(headers))
+    canonical = ["PUT", path, "", *(f"{name}:{headers[name]}" for name in sorted(headers)), "", names,
+                 headers["x-amz-content-sha256"]]
+    key = f"AWS4{secret}".encode()
+    for part in (day, region, "s3", "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+
+    def signature(*lines):
+        return hmac.new(key, "\n".join(lines).encode(), "sha256").hexdigest()
+
+    def digest(content):
+        return hashlib.sha256(content).hexdigest()
+
+    seed = last = signature("AWS4-HMAC-SHA256", stamp, scope, digest("\n".join(canonical).encode()))
+    body = b""
+    for chunk in (data, b""):
+        last = signature("AWS4-HMAC-SHA256-PAYLOAD", stamp, scope, last, digest(b""), digest(chunk))
+        shown = "0" * 64 if forged and chunk else last
+        body += f"{len(chunk):x};chunk-signature={shown}\r\n".encode() + chunk + b"\r\n"
+    headers["authorization"] = (f"AWS4-HMAC-SHA256 Credential={access_key}/{scope},SignedHeaders={names},"
+                                f"Signature={seed}")
+    return {**headers, "content-length": str(len(body))}, body

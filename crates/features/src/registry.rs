@@ -13,6 +13,7 @@ use crate::access::formpost::FormPost;
 use crate::access::gatekeeper::Gatekeeper;
 use crate::access::keystoneauth::KeystoneAuth;
 use crate::access::read_only::ReadOnly;
+use crate::access::s3token::S3Token;
 use crate::access::tempauth::Auth;
 use crate::access::tempurl::TempUrl;
 use crate::addresses::cname_lookup::CnameLookup;
@@ -182,6 +183,9 @@ pub const FEATURES: &[(&str, Make)] = &[
             context.world.clone(),
         )))
     }),
+    ("s3token", |context, options| {
+        Ok(Arc::new(S3Token::new(context, options)?))
+    }),
     ("slo", |context, options| {
         let (settings, world) = (Options::read(options)?, context.world.clone());
         let (hash, hidden) = (
@@ -345,8 +349,8 @@ struct Stage<'a> {
 
 /// Filters that find out which user sends a request.
 const AUTHENTICATORS: [&str; 2] = ["tempauth", "keystoneauth"];
-/// The one of them that verifies signatures of S3.
-const VERIFIES_SIGNATURES: &str = "tempauth";
+/// Filters that verify signatures of S3.
+const VERIFY_SIGNATURES: [&str; 2] = ["tempauth", "s3token"];
 
 /// With the second half of `s3api` right behind authentication, which has to stand behind the first.
 fn with_s3_operations(mut pipeline: Vec<Stage<'_>>) -> Result<Vec<Stage<'_>>, SettingsError> {
@@ -355,11 +359,14 @@ fn with_s3_operations(mut pipeline: Vec<Stage<'_>>) -> Result<Vec<Stage<'_>>, Se
     };
     let options = pipeline[front].options.clone();
     let last = pipeline.iter().rposition(|stage| AUTHENTICATORS.contains(&stage.egg));
-    let verifies = pipeline[front..].iter().any(|stage| stage.egg == VERIFIES_SIGNATURES);
-    let Some(last) = last.filter(|_| verifies) else {
+    let verified = |last: &usize| {
+        let between = pipeline.get(front..=*last).unwrap_or_default();
+        between.iter().any(|stage| VERIFY_SIGNATURES.contains(&stage.egg))
+    };
+    let Some(last) = last.filter(verified) else {
         return Err(options.wrong(
             "use",
-            "s3api in front of tempauth in the pipeline, which verifies signatures",
+            "s3api in front of tempauth, or of s3token and keystoneauth, in the pipeline: they verify signatures",
         ));
     };
     let stage = Stage {

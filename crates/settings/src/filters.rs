@@ -11,7 +11,8 @@ use crate::gateway_filters::{
     CopySettings, CrossdomainSettings, DloSettings, DomainRemapSettings, EncryptionSettings, EtagQuoterSettings,
     FormPostSettings, GatekeeperSettings, HealthcheckSettings, KeymasterOptions, KeystoneAuthOptions,
     ListEndpointsSettings, NameCheckSettings, ProxyLoggingSettings, RatelimitOptions, ReadOnlySettings, ReconSettings,
-    S3ApiSettings, SloSettings, StaticwebSettings, SymlinkSettings, TempUrlSettings, VersionedWritesSettings,
+    S3ApiSettings, S3TokenSettings, SloSettings, StaticwebSettings, SymlinkSettings, TempUrlSettings,
+    VersionedWritesSettings,
 };
 use crate::ini::Document;
 use crate::openstack;
@@ -115,7 +116,7 @@ pub const FILTERS: &[Filter] = &[
     Filter::served("read_only", ReadOnlySettings::TABLE),
     Filter::served("recon", ReconSettings::TABLE),
     Filter::served("s3api", S3ApiSettings::TABLE).knowing(openstack::S3API),
-    Filter::not_yet("s3token"),
+    Filter::served("s3token", S3TokenSettings::TABLE).knowing(openstack::S3TOKEN),
     Filter::served("slo", SloSettings::TABLE),
     Filter::served("staticweb", StaticwebSettings::TABLE),
     Filter::served("symlink", SymlinkSettings::TABLE),

@@ -62,7 +62,7 @@ pub use filters::{Filter, FilterSpec, PipelineConf, Support};
 pub use gateway_filters::{
     AuthTokenSettings, CacheSettings, CopySettings, DloSettings, EncryptionSettings, GatekeeperSettings,
     HealthcheckSettings, KeymasterOptions, KeymasterSettings, KeystoneAuthSettings, PrefixRoles, ProxyLoggingSettings,
-    RootSecret, S3ApiSettings, SloSettings, SymlinkSettings, VersionedWritesSettings,
+    RootSecret, S3ApiSettings, S3TokenSettings, SloSettings, SymlinkSettings, VersionedWritesSettings,
 };
 pub use ini::Document;
 pub use kinds::{

@@ -69,6 +69,9 @@ pub const S3API: &[&str] = &[
     "force_swift_request_proxy_log",
 ];
 
+/// `[filter:s3token]`.
+pub const S3TOKEN: &[&str] = &["auth_plugin", "auth_type", "auth_version"];
+
 /// `[filter:cache]` and `memcache.conf`.
 pub const CACHE: &[&str] = &[
     "item_size_warning_threshold",

@@ -3,7 +3,7 @@
 //! | question | file |
 //! |---|---|
 //! | TempAuth | `tempauth.rs` |
-//! | Keystone | `authtoken/`, `keystoneauth.rs` |
+//! | Keystone | `authtoken/`, `keystoneauth.rs`; signatures of S3 `s3token.rs` |
 //! | what both authenticators share | `auth_shared.rs` |
 //! | whether a client may see what a feature found by itself | `authorised.rs` |
 //! | signed addresses and forms | `tempurl/`, `formpost/`, `signatures.rs` |
@@ -19,6 +19,7 @@ pub mod formpost;
 pub mod gatekeeper;
 pub mod keystoneauth;
 pub mod read_only;
+pub mod s3token;
 pub mod signatures;
 pub mod sync_realms;
 pub mod tempauth;

@@ -115,6 +115,31 @@ fn required<'a>(named: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
+fn s3_is_served_where_its_signatures_are_verified() {
+    for (named, expected) in [
+        ("s3api tempauth slo", Some("s3api tempauth s3api-operations slo")),
+        (
+            "authtoken s3api s3token keystoneauth slo",
+            Some("authtoken s3api s3token keystoneauth s3api-operations slo"),
+        ),
+        ("authtoken s3api keystoneauth", None),
+        ("s3api s3token", None),
+        ("s3api keystoneauth s3token", None),
+        ("s3token keystoneauth s3api", None),
+        ("tempauth s3api", None),
+    ] {
+        let named = named.split_whitespace();
+        let stages = named.map(|egg| Stage {
+            egg,
+            options: Scope::empty(),
+        });
+        let made = with_s3_operations(stages.collect()).ok();
+        let names = made.map(|stages| stages.iter().map(|stage| stage.egg).collect::<Vec<_>>().join(" "));
+        assert_eq!(names.as_deref(), expected);
+    }
+}
+
+#[test]
 fn what_settings_call_served_is_here() {
     use settings::filters::{FILTERS, Support};
     for filter in FILTERS {

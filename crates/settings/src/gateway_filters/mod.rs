@@ -42,7 +42,7 @@ pub use list_endpoints::ListEndpointsSettings;
 pub use ratelimit::{RatelimitOptions, RatelimitSettings, SizeLimit};
 pub use read_only::ReadOnlySettings;
 pub use recon::ReconSettings;
-pub use s3api::S3ApiSettings;
+pub use s3api::{S3ApiSettings, S3TokenSettings};
 pub use staticweb::StaticwebSettings;
 
 options! {

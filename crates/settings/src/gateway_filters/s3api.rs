@@ -1,7 +1,9 @@
-//! The options of `s3api`: the S3 dialect.
+//! The options of `s3api`, the S3 dialect, and of `s3token`, by which Keystone verifies its signatures.
 
 use crate::declare::options;
-use crate::kinds::Concurrency;
+use crate::gateway_filters::AuthTokenSettings;
+use crate::kinds::{Concurrency, Secret};
+use std::path::PathBuf;
 use std::time::Duration;
 
 options! {
@@ -35,5 +37,62 @@ options! {
         cors_preflight_allow_origin: Vec<String> = "",
         /// Answer 429 rather than 503 to clients that send too many requests.
         ratelimit_as_client_error: bool = "false",
+    }
+}
+
+options! {
+    /// `[filter:s3token]`.
+    pub struct S3TokenSettings {
+        /// In front of a project's id: the name of its account.
+        reseller_prefix: String = "AUTH_",
+        /// Leave signatures that Keystone does not confirm to a filter behind.
+        delay_auth_decision: bool = "false",
+        /// Keystone, /v3 included.
+        auth_uri: String = "",
+        /// Seconds to wait for Keystone.
+        http_timeout: Duration = "10",
+        /// Seconds that secrets are kept, so that Keystone is asked less often; signed chunks of bodies need it.
+        secret_cache_duration: Duration = "60",
+        /// Keystone, where the gateway itself logs in; empty for a Keystone that lets everybody ask about signatures.
+        auth_url: String = "",
+        /// The gateway's own user, who may ask about signatures and see credentials.
+        username: String = "",
+        /// Its password.
+        password: Secret = "",
+        /// The domain of username.
+        user_domain_id: String = "",
+        /// The project in which the gateway's user has its role.
+        project_name: String = "",
+        /// The domain of project_name.
+        project_domain_id: String = "",
+        /// Do not verify Keystone's certificate.
+        insecure: bool = "false",
+        /// PEM file of the certificate shown to Keystone.
+        certfile: Option<PathBuf> = "",
+        /// PEM file of the key of certfile; certfile itself when empty.
+        keyfile: Option<PathBuf> = "",
+    }
+}
+
+impl S3TokenSettings {
+    /// How the gateway reaches Keystone and logs in, in the words of authtoken.
+    pub fn login(&self) -> AuthTokenSettings {
+        let auth_url = match self.auth_url.as_str() {
+            "" => self.auth_uri.clone(),
+            url => url.to_owned(),
+        };
+        AuthTokenSettings {
+            auth_url,
+            username: self.username.clone(),
+            password: self.password.clone(),
+            user_domain_id: self.user_domain_id.clone(),
+            project_name: self.project_name.clone(),
+            project_domain_id: self.project_domain_id.clone(),
+            insecure: self.insecure,
+            certfile: self.certfile.clone(),
+            keyfile: self.keyfile.clone(),
+            http_connect_timeout: Some(self.http_timeout),
+            ..AuthTokenSettings::default()
+        }
     }
 }

@@ -15,6 +15,7 @@ use settings::{AuthTokenSettings, SettingsError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore};
+use vocabulary::names::quote;
 use world::World;
 
 /// Questions under way to Keystone; more wait.
@@ -25,13 +26,15 @@ const EARLY: f64 = 60.0;
 
 /// Why a token could not be judged.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unavailable {
+pub(in crate::access) enum Unavailable {
     #[error("Keystone cannot be reached: {0}")]
     Unreachable(#[from] PeerError),
     #[error("Keystone refused the gateway's own user with {0}; look at username, password and project_name")]
     Login(u16),
     #[error("Keystone answered {0} when asked about a token")]
     Status(u16),
+    #[error("Keystone answered {0} when asked about a signature; the gateway's user must be allowed to ask it")]
+    Signature(u16),
     #[error(transparent)]
     Shape(#[from] TokenError),
 }
@@ -39,13 +42,14 @@ pub(super) enum Unavailable {
 /// The gateway's own standing with Keystone.
 struct Session {
     token: String,
+    made: f64,
     expires: f64,
     /// Where tokens are validated, `/v3` included.
     endpoint: Url,
 }
 
 /// Keystone, as configured.
-pub(super) struct Keystone {
+pub(in crate::access) struct Keystone {
     base: Url,
     credentials: Value,
     interface: String,
@@ -59,7 +63,11 @@ pub(super) struct Keystone {
 }
 
 impl Keystone {
-    pub(super) fn new(settings: &AuthTokenSettings, world: &World, options: &Scope) -> Result<Self, SettingsError> {
+    pub(in crate::access) fn new(
+        settings: &AuthTokenSettings,
+        world: &World,
+        options: &Scope,
+    ) -> Result<Self, SettingsError> {
         let base = Url::parse(&settings.auth_url).ok_or_else(|| options.wrong("auth_url", "an address"))?;
         Ok(Self {
             base: versioned(&base),
@@ -89,6 +97,70 @@ impl Keystone {
             }
         }
         Err(Unavailable::Status(401))
+    }
+
+    /// Whose signature of S3 it is; nothing when Keystone does not confirm it. `has_login`: the gateway's own user may
+    /// ask this; of a Keystone that wants no user anybody may.
+    pub(in crate::access) async fn signed(
+        &self,
+        address: &Url,
+        question: &Value,
+        has_login: bool,
+    ) -> Result<Option<Token>, Unavailable> {
+        let _room = self.room.acquire().await;
+        let url = address.with("/s3tokens");
+        let mut session = match has_login {
+            true => Some(self.session().await?),
+            false => None,
+        };
+        loop {
+            let token = session.as_ref().map(|session| ("x-auth-token", session.token.as_str()));
+            let answer = self
+                .send(Ask {
+                    method: http::Method::POST,
+                    url: &url,
+                    headers: token.as_slice(),
+                    body: Some(question.to_string().into_bytes()),
+                })
+                .await?;
+            match (answer.status(), session.take()) {
+                (200, _) => return Ok(Some(Token::parse(&answer.json()?)?)),
+                // Of a wrong signature, or of a token of ours that is no longer good; a new one is.
+                (401, Some(old)) if self.world.clock.now().as_f64() - old.made > EARLY => {
+                    session = Some(self.renew(&old).await?);
+                }
+                (400 | 401 | 404, _) => return Ok(None),
+                (status, _) => return Err(Unavailable::Signature(status)),
+            }
+        }
+    }
+
+    /// The secret of a user's access key; nothing when there is none, or it is not for the gateway's user to see.
+    pub(in crate::access) async fn secret(
+        &self,
+        address: &Url,
+        user: &str,
+        access_key: &str,
+    ) -> Result<Option<String>, Unavailable> {
+        let session = self.session().await?;
+        let url = address.with(&format!(
+            "/users/{}/credentials/OS-EC2/{}",
+            quote(user).replace('/', "%2F"),
+            quote(access_key).replace('/', "%2F")
+        ));
+        let answer = self
+            .send(Ask {
+                method: http::Method::GET,
+                url: &url,
+                headers: &[("x-auth-token", session.token.as_str())],
+                body: None,
+            })
+            .await?;
+        match answer.status() {
+            200 => Ok(answer.json()?["credential"]["secret"].as_str().map(str::to_owned)),
+            400..=404 => Ok(None),
+            status => Err(Unavailable::Status(status)),
+        }
     }
 
     async fn ask_about(
@@ -155,6 +227,7 @@ impl Keystone {
         let token = answer.header("x-subject-token").ok_or(TokenError::Shape)?;
         let session = Arc::new(Session {
             token: token.to_owned(),
+            made: self.world.clock.now().as_f64(),
             expires: Token::parse(&description)?.expires,
             endpoint: self.endpoint(&description).unwrap_or_else(|| self.base.clone()),
         });

@@ -19,7 +19,7 @@
 
 mod cache;
 pub mod connections;
-mod keystone;
+pub(super) mod keystone;
 pub mod tls;
 
 use crate::context::FeatureContext;
@@ -200,7 +200,8 @@ fn page(method: &Method, text: &str) -> String {
     }
 }
 
-fn take_off(headers: &mut HeaderMap) {
+/// Takes off what only this filter and `s3token` may say.
+pub(super) fn take_off(headers: &mut HeaderMap) {
     let forged: Vec<HeaderName> = headers
         .keys()
         .filter(|name| is_identity_header(name.as_str()))
