@@ -29,20 +29,23 @@ def program(name):
     return folder / name
 
 
-def empty_chrony(folder):
-    """A package named chrony, whose unit does nothing."""
-    stage = folder / "chrony"
-    for path, text in {"DEBIAN/control": "Package: chrony\nVersion: 4.3\nArchitecture: all\nMaintainer: a test <test@localhost>\nDescription: a stand-in\n",
-                       "usr/lib/systemd/system/chrony.service": CHRONY_UNIT, "etc/chrony/sources.d/README": "empty\n"}.items():
-        (stage / path).parent.mkdir(parents=True, exist_ok=True)
-        (stage / path).write_text(text)
-    run(["dpkg-deb", "--root-owner-group", "--build", stage, folder / "chrony.deb"])
-    shutil.rmtree(stage)
+def empty_packages(folder):
+    """Packages named chrony, whose unit does nothing and whose file has a pool in it as Debian's, and xfsprogs, which is empty."""
+    chrony = {"usr/lib/systemd/system/chrony.service": CHRONY_UNIT, "etc/chrony/sources.d/README": "empty\n",
+              "etc/chrony/chrony.conf": "pool 2.debian.pool.ntp.org iburst\nsourcedir /etc/chrony/sources.d\n"}
+    for name, files in {"chrony": chrony, "xfsprogs": {}}.items():
+        stage = folder / name
+        control = f"Package: {name}\nVersion: 4.3\nArchitecture: all\nMaintainer: a test <test@localhost>\nDescription: a stand-in\n"
+        for path, text in {"DEBIAN/control": control, **files}.items():
+            (stage / path).parent.mkdir(parents=True, exist_ok=True)
+            (stage / path).write_text(text)
+        run(["dpkg-deb", "--root-owner-group", "--build", stage, folder / f"{name}.deb"])
+        shutil.rmtree(stage)
 
 
 def prepare(machine):
     """What a machine gets before Ansible comes to it."""
-    machine.run("dpkg -i --force-all /package/chrony.deb")
+    machine.run("dpkg -i --force-all /package/chrony.deb /package/xfsprogs.deb")
     for name, script in INSTEAD.items():
         machine.run(f"cat > /usr/local/bin/{name} <<'THERE'\n#!/bin/sh\n{script}\nTHERE\nchmod +x /usr/local/bin/{name}")
 

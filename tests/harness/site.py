@@ -16,8 +16,8 @@ END = "-- the end of a command:"
 
 # What a machine that is thrown away cannot do, and what is done instead. The pattern is searched in each command.
 INSTEAD = [
-    # All machines share one clock, which none of them may set.
-    (r"^(systemctl \w+ chrony|chronyc .*|echo .* > /etc/chrony/.*|apt install -y chrony)$", "true"),
+    # All machines share one clock, which none of them may set, and have no drives.
+    (r"^(systemctl \w+ chrony|chronyc .*|sed .* /etc/chrony/\S+|echo .* > /etc/chrony/.*|apt install -y chrony( xfsprogs)?|apt install -y xfsprogs)$", "true"),
     # The repositories of Debian are out of reach on a network of its own; `make packages` has installed these before.
     (r"^apt install -y ([a-z][-a-z ]*)$", r"dpkg-query -W \1"),
     # dpkg alone, for the same reason: apt would look for the dependencies.
@@ -28,15 +28,22 @@ INSTEAD = [
     # Rings that were made a minute ago: for the reader a day has passed.
     (r"^(martlet ring-builder (\w+)\.builder add r1z4-.*)$", r"\1 && martlet ring-builder \2.builder pretend_min_part_hours_passed >/dev/null"),
 ]
-# There are no keys and no daemon of ssh: what `scp` is given, and what `ssh` is told, is laid down; `deliver` brings it to the other machine.
+# There are no keys and no daemon of ssh, and `admin` alone may reach others: what `scp` is given, and what `ssh` is told, is laid down;
+# `deliver` brings it to the other machine. What `scp` shall fetch is laid down as a command of the machine that has it.
 LAID_DOWN = {
     "scp": """#!/bin/bash
+test "$(hostname)" = admin || { echo "scp: Connection closed"; exit 255; }
 to=${*: -1}
-folder=/package/scp/${to%%:*}/${to#*:}
-mkdir -p "$folder"
-for file in "${@:1:$#-1}"; do case $file in -*) ;; *) cp "$file" "$folder" || exit ;; esac; done
+case $to in *:*) folder=/package/scp/${to%%:*}/${to#*:} ;; *) folder=/package/scp/admin/$(realpath "$to") ;; esac
+mkdir -p "$folder" /package/fetch
+for file in "${@:1:$#-1}"; do case $file in
+    -*) ;;
+    *:*) echo "cp ${file#*:} $folder" >> "/package/fetch/${file%%:*}" ;;
+    *) cp "$file" "$folder" || exit ;;
+esac; done
 """,
     "ssh": """#!/bin/bash
+test "$(hostname)" = admin || { echo "Permission denied (publickey)."; exit 255; }
 mkdir -p /package/ssh
 echo "${*:2}" >> "/package/ssh/$1"
 """,
@@ -137,9 +144,14 @@ class Site:
 
     def deliver(self):
         """What `scp` and `ssh` have laid down for others."""
+        for name in self.terminals:
+            self.do_what_is_laid_down("fetch", name)
         for name, terminal in self.terminals.items():
             if (self.package / "scp" / name).exists():
                 terminal.type(f"cp -r /package/scp/{name}/. / && rm -r /package/scp/{name}")
-            if (self.package / "ssh" / name).exists():
-                said, status = terminal.type(f"sh -e /package/ssh/{name} && rm /package/ssh/{name}")
-                assert status == 0, said
+            self.do_what_is_laid_down("ssh", name)
+
+    def do_what_is_laid_down(self, folder, name):
+        if (self.package / folder / name).exists():
+            said, status = self.terminals[name].type(f"sh -e /package/{folder}/{name} && rm /package/{folder}/{name}")
+            assert status == 0, said

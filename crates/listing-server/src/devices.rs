@@ -2,11 +2,12 @@
 //!
 //! The pool, its workers and its lanes are `storage_shell`'s.
 //! Always holds: before every job the device is there (and mounted, if it must be): 507 otherwise. The look happens on
-//! the device's own workers, for a dying drive may hang on it.
+//! the device's own workers, for a dying drive may hang on it. Where it is not, its databases are closed: a file system
+//! that is unmounted lazily is in use for as long as any is open.
 
 use crate::options::ListingServerOptions;
 use durable_fs::{Health, Reserve};
-use listing_engine::DeviceRoot;
+use listing_engine::{Brokers, DeviceRoot};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage_shell::{DeviceEngine, DeviceOpener, DevicePool, PooledDevice, Refusal};
@@ -26,6 +27,7 @@ pub(crate) struct DatabaseDisk {
     must_be_mounted: bool,
     reserve: Reserve,
     root: DeviceRoot,
+    brokers: Arc<Brokers>,
 }
 
 impl DatabaseDisk {
@@ -52,6 +54,7 @@ fn check_there(files: &dyn FileSystem, path: &Path, must_be_mounted: bool) -> Re
 impl DeviceEngine for DatabaseDisk {
     fn check(&self) -> Result<(), Fault> {
         check_there(&*self.files, &self.path, self.must_be_mounted)
+            .inspect_err(|_| self.brokers.forget_device(&self.path))
     }
 }
 
@@ -75,11 +78,16 @@ pub(crate) fn check_room(device: &ListingDevice) -> Result<(), Refusal> {
 pub(crate) struct DatabaseDisks {
     world: World,
     options: Arc<ListingServerOptions>,
+    brokers: Arc<Brokers>,
 }
 
 impl DatabaseDisks {
-    pub(crate) fn new(world: World, options: Arc<ListingServerOptions>) -> Self {
-        Self { world, options }
+    pub(crate) fn new(world: World, options: Arc<ListingServerOptions>, brokers: Arc<Brokers>) -> Self {
+        Self {
+            world,
+            options,
+            brokers,
+        }
     }
 }
 
@@ -101,6 +109,7 @@ impl DeviceOpener for DatabaseDisks {
             path,
             must_be_mounted,
             reserve: self.options.fallocate_reserve,
+            brokers: self.brokers.clone(),
         };
         let swept = listing_engine::sweep(&disk.root);
         tracing::info!("device {name} serves; {swept} unfinished databases removed");

@@ -31,7 +31,8 @@ impl ListingServer {
             threads: options.threads_per_disk,
             queue: options.queue_per_disk,
         };
-        let disks = DatabaseDisks::new(world.clone(), options.clone());
+        let brokers = Arc::new(Brokers::new(options.open_databases));
+        let disks = DatabaseDisks::new(world.clone(), options.clone(), brokers.clone());
         Ok(Arc::new(Self {
             access_log: AccessLog::new(&world, options.log_requests),
             state: Arc::new(ListingServerState {
@@ -39,7 +40,7 @@ impl ListingServer {
                 devices: ListingDevices::new(world.clone(), disks, pool)?,
                 world,
                 peers: OnceLock::new(),
-                brokers: Brokers::new(options.open_databases),
+                brokers,
                 options,
                 whole_bodies: WholeBodies::default(),
             }),

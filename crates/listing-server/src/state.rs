@@ -24,7 +24,7 @@ pub(crate) struct ListingServerState {
     pub(crate) options: Arc<ListingServerOptions>,
     pub(crate) devices: ListingDevices,
     pub(crate) peers: OnceLock<Arc<Peers>>,
-    pub(crate) brokers: Brokers,
+    pub(crate) brokers: Arc<Brokers>,
     /// Of upkeep.
     pub(crate) whole_bodies: WholeBodies,
 }

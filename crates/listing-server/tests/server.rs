@@ -12,6 +12,7 @@ use peer::message::header_names::X_MARTLET_DATABASE;
 use peer::{Address, Body, Peers, RawCall, Service};
 use serde_json::json;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::{Asked, Both, ask, options};
@@ -88,6 +89,13 @@ async fn an_account_server_that_is_away_costs_nothing_but_the_news() {
     );
 }
 
+/// Files below a folder that this process has open.
+fn open_below(folder: &Path) -> Vec<PathBuf> {
+    let open = fs::read_dir("/proc/self/fd").unwrap();
+    let files = open.filter_map(|descriptor| fs::read_link(descriptor.unwrap().path()).ok());
+    files.filter(|file| file.starts_with(folder)).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_that_goes_is_507_and_may_come_back() {
     let both = Both::new();
@@ -102,6 +110,8 @@ async fn a_device_that_goes_is_507_and_may_come_back() {
         assert_eq!(status(&both, &asked).await, 507, "{asked:?}");
     }
     assert!(!device.exists(), "nothing is written below a mount point");
+    // Nothing is left open on it: a drive that is unmounted lazily could not be formatted.
+    assert_eq!(open_below(&away), Vec::<PathBuf>::new());
     fs::rename(&away, &device).unwrap();
     assert_eq!(status(&both, &row("/sda1/0/a/c/o", 2)).await, 201);
 }
@@ -156,7 +166,7 @@ async fn a_damaged_database_is_an_error_once_and_absent_then() {
 }
 
 /// The first `.db` file below `directory`.
-fn walk(directory: &std::path::Path) -> std::path::PathBuf {
+fn walk(directory: &Path) -> PathBuf {
     let mut entries: Vec<_> = fs::read_dir(directory).unwrap().map(|e| e.unwrap().path()).collect();
     entries.sort();
     let found = entries.iter().find(|path| path.extension().is_some_and(|e| e == "db"));
