@@ -16,7 +16,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood log-volume race race-martlet race-upkeep race-foreground race-rings ring-histories simulate fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test
+.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood log-volume race race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -120,6 +120,9 @@ ring-histories: build $(VENV)/ready   ## 300 random histories of rings, with Ope
 simulate:        ## clusters on one thread: SEEDS=100000 of them, from FIRST=1 on; or one SEED=17, step by step; OF=_of_databases
 	MARTLET_SEEDS=$(or $(SEEDS),20000) MARTLET_FIRST_SEED=$(or $(FIRST),1) MARTLET_SEED=$(SEED) \
 	cargo test --release -p simulation --locked --test seeds -- --nocapture no_promise$(OF)_is_broken
+
+simulate-all:    ## all three kinds, until RUNS=1000000 have held together; goes on where it ended
+	crates/simulation/run.sh $(or $(RUNS),1000000)
 
 fuzz:            ## every parser of untrusted bytes, by coverage, SECONDS=60 each (docs/fuzzing.md)
 	crates/fuzz/run.sh $(or $(SECONDS),60)

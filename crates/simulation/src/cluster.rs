@@ -8,13 +8,13 @@ use crate::bugs::{Bug, Bugged, Hopeful, Trusting};
 use crate::clock::{SimClock, SimTasks};
 use crate::config::{ClusterConfig, RECLAIM_AGE};
 use crate::dice::Dice;
-use crate::disk::{DriveFault, MOUNTS, SimFiles, WriteOrder};
-use crate::executor::{Executor, TaskOwner, TurnProgress};
-use crate::fault::InjectedFault;
+use crate::disk::{MOUNTS, SimFiles, WriteOrder};
+use crate::drive_watch;
+use crate::executor::{Executor, OUTSIDE, TaskOwner, TurnProgress};
 use crate::history::Violation;
 use crate::net::{Net, NodeLink};
 use crate::node::{NodeProcess, OwnService, SimDevices, SimNode, SwitchedOn};
-use crate::pool::{Census, SimPools};
+use crate::pool::{Census, SimPools, WatchedDrives};
 use crate::sent_times::{NotedWrites, SentTimes};
 use crate::sockets::{SimNetwork, Sockets};
 use crate::topology::{ACCOUNTS, DRIVE, LISTINGS, OBJECTS, POLICIES, Topology, address};
@@ -61,13 +61,12 @@ pub struct SimCluster {
     background: Background,
     processes: u64,
     turns: u64,
+    /// All processes end at the next change of an object, with their power or without.
+    pub(crate) ends_at_change: Option<bool>,
 }
 
 /// More turns than any run of this size takes.
 const TURNS: u64 = 3_000_000;
-
-/// The outside, for what belongs to no node.
-const OUTSIDE: TaskOwner = TaskOwner(0);
 
 impl SimCluster {
     /// Nodes that are not up yet, with empty drives.
@@ -114,6 +113,7 @@ impl SimCluster {
             background,
             processes: OUTSIDE.0,
             turns: 0,
+            ends_at_change: None,
         }
     }
 
@@ -121,12 +121,14 @@ impl SimCluster {
     pub fn boot(&mut self, number: usize) -> io::Result<()> {
         self.processes += 1;
         let home = TaskOwner(self.processes);
-        let world = self.world(home, number);
+        let watched = self.watched();
+        let world = self.world(home, number, watched.clone());
         let source = SimDevices {
             world: world.clone(),
             checks: self.config.bug != Some(Bug::SkipsChecksums),
             marks: self.config.marks,
             reclaim_age: self.reclaim_age(),
+            watched: watched.clone(),
         };
         let options = ObjectServerOptions {
             threads_per_disk: self.config.threads,
@@ -159,7 +161,7 @@ impl SimCluster {
         self.nodes[number].process = Some(NodeProcess {
             home,
             gateway: Arc::new(Gateway::new(shared, vec![])),
-            world,
+            world: world.clone(),
             peers,
             objects,
             listings: listings.containers,
@@ -171,6 +173,9 @@ impl SimCluster {
         self.trace.note(format!("n{number}: begins"));
         if self.replicates {
             (self.background)(self, number);
+            if let Some(watched) = &watched {
+                drive_watch::begin(&self.executor, (number, home, &world), watched, self.census.clone());
+            }
         }
         Ok(())
     }
@@ -200,6 +205,7 @@ impl SimCluster {
 
     /// One turn of one task, or on to `until`; nodes whose power has gone meanwhile begin again.
     pub(crate) fn turn(&mut self, until: Duration) -> Result<TurnProgress, Violation> {
+        let published = self.ends_at_change.map(|_| self.published());
         let progress = self.executor.step(until);
         if progress == TurnProgress::Reached {
             return Ok(progress);
@@ -207,6 +213,11 @@ impl SimCluster {
         self.turns += 1;
         if self.turns > TURNS {
             return Err(Violation("it never comes to rest".into()));
+        }
+        if published.is_some_and(|published| published < self.published())
+            && let Some(with_power) = self.ends_at_change.take()
+        {
+            self.end_all(with_power)?;
         }
         for number in 0..self.nodes.len() {
             if self.nodes[number].files.is_dark() {
@@ -226,79 +237,6 @@ impl SimCluster {
         booted.map_err(|error| Violation(format!("node {number} does not start: {error}")))
     }
 
-    /// Injects a fault, or ends one.
-    pub(crate) fn inject(&mut self, fault: InjectedFault) -> Result<(), Violation> {
-        self.trace.note(format!("{fault:?}"));
-        match fault {
-            InjectedFault::PowerLoss(number) => self.end(number, true),
-            InjectedFault::PowerLossAt(number, steps) => self.nodes[number].files.lose_power_after(steps),
-            InjectedFault::Kill(number) => self.end(number, false),
-            InjectedFault::Boot(number) => self.begin(number)?,
-            InjectedFault::Blackout | InjectedFault::KillAll => {
-                let with_power = fault == InjectedFault::Blackout;
-                (0..self.nodes.len()).for_each(|number| self.end(number, with_power));
-                for number in 0..self.nodes.len() {
-                    self.begin(number)?;
-                }
-            }
-            InjectedFault::Cut(from, to, cut) => self.net.cut(from, to, cut),
-            InjectedFault::Loss(percent) => self.net.lose(percent),
-            InjectedFault::Repeats(percent) => self.net.repeat(percent),
-            InjectedFault::Breaks(percent) => self.net.break_off(percent),
-            InjectedFault::Drive(number, fault) => {
-                self.nodes[number].files.inject(DRIVE, fault);
-            }
-            InjectedFault::NewRing => {
-                let Topology {
-                    objects,
-                    changed,
-                    listings,
-                    changed_listings,
-                    ..
-                } = &*self.topology;
-                let (of_objects, of_listings) = match (self.config.databases, self.config.whole) {
-                    (_, true) => (true, true),
-                    (databases, false) => (databases.is_none(), databases.is_some()),
-                };
-                if of_objects {
-                    objects.store(changed.clone());
-                }
-                if of_listings {
-                    listings.store(changed_listings.clone());
-                }
-            }
-            InjectedFault::IdleConnections(from) => self.sit_idle(from, OUTSIDE),
-            InjectedFault::Skew(number, micros) => self.nodes[number].clock.skew(micros),
-        }
-        Ok(())
-    }
-
-    /// All is well again, after everything began anew once more.
-    pub(crate) fn heal(&mut self) -> Result<(), Violation> {
-        self.net.heal();
-        self.replicates = false;
-        let with_power = self.dice.chance(70);
-        self.trace.note("all is well".into());
-        let well = [
-            DriveFault::Failing(0),
-            DriveFault::FailingSyncs(0),
-            DriveFault::Full(false),
-            DriveFault::Slow(2),
-            DriveFault::Pulled(false),
-        ];
-        for number in 0..self.nodes.len() {
-            self.end(number, with_power);
-            for fault in well {
-                self.nodes[number].files.inject(DRIVE, fault);
-            }
-        }
-        for number in 0..self.nodes.len() {
-            self.nodes[number].files.close_all();
-            self.begin(number)?;
-        }
-        Ok(())
-    }
-
     /// Takes everything apart: tasks and services hold one another.
     pub fn dismantle(&mut self) {
         for number in 0..self.nodes.len() {
@@ -307,7 +245,15 @@ impl SimCluster {
         self.executor.end(OUTSIDE);
     }
 
-    fn world(&self, home: TaskOwner, number: usize) -> World {
+    /// The drives of a process that begins, where drives are watched.
+    fn watched(&self) -> Option<WatchedDrives> {
+        self.config.watches_drives.then(|| WatchedDrives {
+            drives: Arc::default(),
+            trials_wait: self.config.bug == Some(Bug::TrialsWaitForJobs),
+        })
+    }
+
+    fn world(&self, home: TaskOwner, number: usize, watched: Option<WatchedDrives>) -> World {
         let node = &self.nodes[number];
         let executor = self.executor.clone();
         World {
@@ -329,6 +275,7 @@ impl SimCluster {
                 dice: self.dice.clone(),
                 census: self.census.clone(),
                 unbounded: self.config.bug == Some(Bug::QueuesWithoutBound),
+                watched,
             }),
         }
     }

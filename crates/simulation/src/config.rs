@@ -22,6 +22,8 @@ pub struct ClusterConfig {
     pub replicates_every: Option<Duration>,
     /// Nodes speak HTTP to one another, over connections; else what they say arrives as messages.
     pub over_bytes: bool,
+    /// Each process watches its drives.
+    pub watches_drives: bool,
     /// A planted bug.
     pub bug: Option<Bug>,
     /// Containers are databases; without they are played.

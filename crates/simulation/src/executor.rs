@@ -19,6 +19,9 @@ use world::BoxFuture;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskOwner(pub u64);
 
+/// The outside, for what belongs to no node.
+pub(crate) const OUTSIDE: TaskOwner = TaskOwner(0);
+
 /// What a step came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnProgress {
@@ -167,6 +170,14 @@ impl Executor {
 
     fn ring_due(&self) {
         let mut state = self.state.lock();
+        // Asked before each turn, and nearly never due.
+        if state
+            .timers
+            .first_key_value()
+            .is_none_or(|((at, _), _)| *at > state.now)
+        {
+            return;
+        }
         let next = (state.now + Duration::from_nanos(1), 0);
         let later = state.timers.split_off(&next);
         let due = std::mem::replace(&mut state.timers, later);

@@ -15,6 +15,12 @@ pub enum InjectedFault {
     Kill(usize),
     /// All processes are killed at once, and begin again.
     KillAll,
+    /// All processes are killed at once when a file of an object has got its name, or with them all machines lose their
+    /// power; then they begin again.
+    EndAllAtChange {
+        /// With their power.
+        with_power: bool,
+    },
     /// A node begins again.
     Boot(usize),
     /// The link from one node to another is cut, or mended.

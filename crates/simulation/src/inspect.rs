@@ -58,7 +58,7 @@ pub(crate) fn everything(run: &mut SimRun) -> Result<(), Violation> {
     replicas::are_equal(run)?;
     nothing_left(run)?;
     let census = run.cluster.census.lock();
-    if let Some(finding) = census.given_up.first() {
+    if let Some(finding) = census.given_up.iter().chain(&census.fallen).next() {
         return Err(Violation(finding.clone()));
     }
     match (census.panics, census.beyond_limit) {

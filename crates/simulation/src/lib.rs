@@ -31,6 +31,7 @@
 //! | no request leaves its account | `ForgetsAccounts` |
 //! | no stranger at a port takes service away | `SeatsConnections` |
 //! | memory has bounds | `QueuesWithoutBound`, `LeaksTasks` |
+//! | a long job is no hung drive | `TrialsWaitForJobs` |
 //!
 //! | question | file |
 //! |---|---|
@@ -43,13 +44,14 @@
 //! | what replicators may take away | `watch.rs` |
 //! | how clients ask, and what they are answered | `client.rs` |
 //! | what a node is made of | `node.rs`, `cluster.rs`, `containers.rs` |
-//! | what may be injected | `fault.rs`, `disk/` |
+//! | what may be injected, and what that does | `fault.rs`, `injection.rs`, `disk/` |
 //! | what belongs where | `topology.rs` |
 //! | tasks, time, clocks | `executor.rs`, `clock.rs` |
 //! | what a loss of power leaves of a drive | `disk/drive.rs` |
 //! | what becomes of a message | `net.rs` |
 //! | … and of bytes, where nodes speak HTTP | `doors.rs`, `sockets.rs`, `connections.rs` |
 //! | work that blocks | `pool.rs` |
+//! | … and the watch over drives | `drive_watch.rs` |
 //! | does it find anything? | `bugs/` |
 //! | containers as databases, and their replicators | `databases/` |
 //! | whole clusters with accounts, two policies and all daemons | `whole/` |
@@ -68,9 +70,11 @@ pub mod databases;
 pub mod dice;
 pub mod disk;
 mod doors;
+mod drive_watch;
 pub mod executor;
 pub mod fault;
 pub mod history;
+mod injection;
 mod inspect;
 pub mod net;
 pub mod node;

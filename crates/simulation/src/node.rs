@@ -4,6 +4,8 @@ use crate::clock::SimClock;
 use crate::containers::Containers;
 use crate::disk::{MOUNTS, SimFiles};
 use crate::executor::TaskOwner;
+use crate::pool::WatchedDrives;
+use durable_fs::Health;
 use gateway::Gateway;
 use http::StatusCode;
 use object_engine::{EngineError, FilesConfig, FilesEngine, ObjectEngine};
@@ -111,6 +113,8 @@ pub(crate) struct SimDevices {
     pub(crate) marks: bool,
     /// How long tombstones stay.
     pub(crate) reclaim_age: Duration,
+    /// Where drives are watched.
+    pub(crate) watched: Option<WatchedDrives>,
 }
 
 impl DeviceSource for SimDevices {
@@ -125,6 +129,16 @@ impl DeviceSource for SimDevices {
         config.reclaim_age = self.reclaim_age;
         // Short, for the simulation's hours to see marks end.
         config.verified_for = Duration::from_secs(5);
-        Ok(Arc::new(FilesEngine::start(config, self.world.clone())))
+        Ok(Arc::new(match &self.watched {
+            Some(watched) => FilesEngine::watched(config, self.world.clone(), watched.health(name)),
+            None => FilesEngine::start(config, self.world.clone()),
+        }))
+    }
+
+    fn health(&self, name: &str) -> Arc<Health> {
+        match &self.watched {
+            Some(watched) => watched.health(name),
+            None => Health::new(name),
+        }
     }
 }

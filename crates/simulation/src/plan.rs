@@ -75,6 +75,8 @@ const OWN_TIMES: u64 = 25;
 const OVER_BYTES: u64 = 25;
 /// In so many of 100 of these, nothing goes wrong but what no request may fail for.
 const MUST_SERVE: u64 = 10;
+/// In so many of 100 runs drives are watched, and nothing goes wrong but that jobs take long.
+const LONG_JOBS: u64 = 2;
 
 impl RunPlan {
     /// What `dice` have in store.
@@ -87,6 +89,7 @@ impl RunPlan {
             unlucky: dice.up_to(nodes),
             replicates_every: None,
             over_bytes: false,
+            watches_drives: false,
             bug,
             databases: None,
             whole: false,
@@ -115,8 +118,11 @@ impl RunPlan {
         let is_calm = plan.config.over_bytes && dice.chance(MUST_SERVE);
         if is_calm || bug == Some(Bug::SeatsConnections) {
             plan.must_serve(dice, at);
-            plan.events.sort_by_key(|(at, _)| *at);
-            return plan;
+            return plan.in_order();
+        }
+        if dice.chance(LONG_JOBS) || bug == Some(Bug::TrialsWaitForJobs) {
+            plan.add_long_jobs(dice, at);
+            return plan.in_order();
         }
         plan.own_times = dice.chance(OWN_TIMES) || bug == Some(Bug::TrustsOwnClock);
         if plan.own_times {
@@ -126,8 +132,7 @@ impl RunPlan {
         if plan.only_clocks {
             // No request is refused because a drive is busy.
             plan.config.queue = 200;
-            plan.events.sort_by_key(|(at, _)| *at);
-            return plan;
+            return plan.in_order();
         }
         for _ in 0..dice.up_to(6) {
             plan.add_fault(dice, dice.between(0, at + 100), at);
@@ -141,8 +146,12 @@ impl RunPlan {
         if bug == Some(Bug::SkipsChecksums) {
             plan.add_flipped_bit(dice, at);
         }
-        plan.events.sort_by_key(|(at, _)| *at);
-        plan
+        plan.in_order()
+    }
+
+    fn in_order(mut self) -> Self {
+        self.events.sort_by_key(|(at, _)| *at);
+        self
     }
 
     /// By chance only one run in forty has a bit flipped, and few of these in a body that is read afterwards.
@@ -150,6 +159,20 @@ impl RunPlan {
         (self.config.marks, self.interrupts) = (false, true);
         let fault = InjectedFault::Drive(self.config.unlucky, DriveFault::FlippedBit);
         self.add(dice.between(0, end + 100), PlannedEvent::InjectedFault(fault));
+    }
+
+    /// Jobs that take longer than a drive may hang, which they are not to be taken for.
+    fn add_long_jobs(&mut self, dice: &Dice, end: u64) {
+        (self.config.watches_drives, self.interrupts) = (true, true);
+        let mut last = end;
+        for _ in 0..1 + dice.up_to(3) {
+            let (at, seconds) = (dice.between(0, end + 1), dice.between(45, 200));
+            let long = InjectedFault::Drive(dice.up_to(self.nodes), DriveFault::LongJob(seconds));
+            self.add(at, PlannedEvent::InjectedFault(long));
+            last = last.max(at + 1_000 * seconds);
+        }
+        // Nothing more, but the jobs come to their end.
+        self.add(last, PlannedEvent::InjectedFault(InjectedFault::Repeats(0)));
     }
 
     /// Something that must not keep clients from being served.

@@ -4,12 +4,14 @@
 //! longest queue in terms of what it was allowed to be.
 
 use crate::dice::Dice;
-use crate::disk::SimFiles;
+use crate::disk::{MOUNTS, SimFiles};
 use crate::executor::{Executor, TaskOwner};
+use durable_fs::Drives;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use world::workers::{Job, Pool, Pools};
@@ -24,6 +26,17 @@ pub struct Census {
     pub beyond_limit: u64,
     /// Copies that a replicator gave up too early.
     pub given_up: Vec<String>,
+    /// Drives that were judged out of service.
+    pub fallen: Vec<String>,
+}
+
+/// The drives of a process that watches them.
+#[derive(Clone)]
+pub struct WatchedDrives {
+    /// Their health.
+    pub drives: Arc<Drives>,
+    /// A bug: a trial of a drive waits for the long job that is under way on it.
+    pub trials_wait: bool,
 }
 
 /// The pools of one process of a node.
@@ -41,6 +54,8 @@ pub struct SimPools {
     pub census: Arc<Mutex<Census>>,
     /// A bug: no limit to what waits.
     pub unbounded: bool,
+    /// Where drives are watched.
+    pub watched: Option<WatchedDrives>,
 }
 
 struct State {
@@ -100,11 +115,43 @@ async fn work(state: Arc<State>) {
     let pools = &state.pools;
     loop {
         let Some(job) = next(&state.queue) else { return };
-        let most = pools.files.slowness(&state.name) * 1_000;
-        let took = Duration::from_micros(pools.dice.between(20, most.max(21)));
+        // A job happens at its end; until then it is under way.
+        let _under_way = match &pools.watched {
+            Some(watched) if !state.name.starts_with(TRIALS) => Some(watched.health(&state.name).enter()),
+            _ => None,
+        };
+        let took = match pools.files.begin_long_job(&state.name) {
+            Some(long) => long,
+            None => {
+                let most = pools.files.slowness(&state.name) * 1_000;
+                Duration::from_micros(pools.dice.between(20, most.max(21)))
+            }
+        };
         pools.executor.sleep(took).await;
+        state.wait_with_trial().await;
         if catch_unwind(AssertUnwindSafe(job)).is_err() {
             pools.census.lock().panics += 1;
+        }
+    }
+}
+
+/// Pools for trials of a drive are named after it.
+const TRIALS: &str = "try-";
+
+impl WatchedDrives {
+    /// The health of a drive of the node.
+    pub(crate) fn health(&self, name: &str) -> Arc<durable_fs::Health> {
+        self.drives.health(&Path::new(MOUNTS).join(name))
+    }
+}
+
+impl State {
+    /// With the bug, until no long job is under way on the drive that this pool tries out.
+    async fn wait_with_trial(&self) {
+        let waits = self.pools.watched.as_ref().is_some_and(|watched| watched.trials_wait);
+        if let Some(drive) = self.name.strip_prefix(TRIALS).filter(|_| waits) {
+            let left = self.pools.files.long_job_left(drive);
+            self.pools.executor.sleep(left).await;
         }
     }
 }

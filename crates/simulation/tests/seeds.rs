@@ -12,6 +12,10 @@ use simulation::topology::Topologies;
 use simulation::whole;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// A tenth of a run is asking for memory.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Take less than a minute on two processors; the search for planted bugs runs some hundreds more.
 const SEEDS: u64 = 1_500;
 /// Take a quarter of one.

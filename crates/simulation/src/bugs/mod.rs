@@ -10,7 +10,7 @@ mod exchanges;
 pub(crate) use databases::Hopeful;
 pub(crate) use exchanges::Trusting;
 
-use crate::disk::SimFiles;
+use crate::disk::{SimFiles, SqliteSyncs};
 use crate::executor::{Executor, TaskOwner};
 use bytes::Bytes;
 use http::StatusCode;
@@ -64,6 +64,8 @@ pub enum Bug {
     TrustsOwnClock,
     /// Service: a connection has a seat, whether anything is asked over it or not.
     SeatsConnections,
+    /// Service: a drive is tried out only between its jobs, so that a long one passes for a hung drive.
+    TrialsWaitForJobs,
     /// Listings: container servers acknowledge rows that they do not keep.
     DropsRows,
     /// Listings: account servers acknowledge figures that they do not keep.
@@ -74,6 +76,10 @@ pub enum Bug {
     ReclaimsEarly,
     /// Policies: objects stay in the policy that their container lost.
     MovesNothing,
+    /// Upkeep: object servers do not note which rows they are about to send.
+    ForgetsIntents,
+    /// Upkeep: no auditor sends the rows again that may have been lost with the power.
+    ForgetsLateRows,
     /// Databases: rows count as brought before an answer says so.
     TrustsLostRows,
     /// Databases: rows that a replicator brings win, whatever their timestamps.
@@ -90,13 +96,15 @@ pub enum Bug {
     CommitsNothing,
     /// Databases: SQLite syncs nothing, as with `synchronous=OFF`.
     SyncsNoDatabases,
+    /// Databases: SQLite does not sync its journals.
+    SyncsNoJournals,
     /// Databases: one from the network may bring triggers of its own.
     ObeysForeignSchemas,
 }
 
 impl Bug {
     /// All that the seeds of a test find.
-    pub const ALL: [Bug; 21] = [
+    pub const ALL: [Bug; 22] = [
         Bug::SyncsNothing,
         Bug::AcknowledgesUnstored,
         Bug::LastArrivalWins,
@@ -118,6 +126,7 @@ impl Bug {
         Bug::KeepsDeletionsToItself,
         Bug::TrustsOwnClock,
         Bug::SeatsConnections,
+        Bug::TrialsWaitForJobs,
     ];
 }
 
@@ -130,25 +139,29 @@ impl Bug {
     pub(crate) fn plant(self, files: &SimFiles) {
         match self {
             Bug::SyncsNothing | Bug::CommitsNothing => files.lie(true),
-            Bug::SyncsNoDatabases => files.skip_syncs_of_sqlite(),
+            Bug::SyncsNoDatabases => files.skip_syncs_of_sqlite(SqliteSyncs::None),
+            Bug::SyncsNoJournals => files.skip_syncs_of_sqlite(SqliteSyncs::NotOfJournals),
             Bug::KeepsTemporaries => files.keep_temporaries(),
             Bug::ForgetsHints => files.forget("hashes.invalid"),
+            Bug::ForgetsIntents => files.forget("/tmp/.updates-"),
             Bug::ObeysForeignSchemas => files.obey_any_schema(),
             _ => {}
         }
     }
 
     /// All of whole clusters that the seeds of a test find.
-    pub const OF_WHOLE_CLUSTERS: [Bug; 5] = [
+    pub const OF_WHOLE_CLUSTERS: [Bug; 7] = [
         Bug::DropsRows,
         Bug::DropsFigures,
         Bug::ExpiresNewerVersions,
         Bug::ReclaimsEarly,
         Bug::MovesNothing,
+        Bug::ForgetsIntents,
+        Bug::ForgetsLateRows,
     ];
 
     /// All of databases that the seeds of a test find.
-    pub const OF_DATABASES: [Bug; 9] = [
+    pub const OF_DATABASES: [Bug; 10] = [
         Bug::TrustsLostRows,
         Bug::TakesOlderRows,
         Bug::TakesOlderMetadata,
@@ -157,6 +170,7 @@ impl Bug {
         Bug::ReplacesDatabases,
         Bug::CommitsNothing,
         Bug::SyncsNoDatabases,
+        Bug::SyncsNoJournals,
         Bug::ObeysForeignSchemas,
     ];
 }

@@ -14,6 +14,7 @@
 //! | promise | planted bugs |
 //! |---|---|
 //! | an acknowledged row, deletion or item survives | `CommitsNothing`, `SyncsNoDatabases`, `ReplacesDatabases` |
+//! | a loss of power leaves a database whole | `SyncsNoJournals` |
 //! | the newest timestamp wins, of rows, items, the whole | `TakesOlderRows`, `TakesOlderMetadata` |
 //! | … deletions included | `ForgetsDeletedRows`, `ForgetsDeletedContainers` |
 //! | replicas become equal | `TrustsLostRows` |

@@ -57,6 +57,7 @@ impl DatabasePlan {
             unlucky: dice.up_to(nodes),
             replicates_every: None,
             over_bytes: false,
+            watches_drives: false,
             bug,
             databases: Some(databases),
             whole: false,
@@ -82,6 +83,13 @@ impl DatabasePlan {
         }
         for _ in 0..dice.up_to(6) {
             plan.add_fault(dice, dice.between(0, at + 100), at);
+        }
+        if bug == Some(Bug::SyncsNoJournals) {
+            // Few losses of power come while a transaction is half written.
+            for _ in 0..16 {
+                let fault = InjectedFault::PowerLossAt(dice.up_to(nodes), dice.between(0, 40) as u32);
+                plan.add(dice.between(0, at + 100), fault);
+            }
         }
         if dice.chance(20) {
             plan.add(dice.between(0, at + 100), InjectedFault::NewRing);

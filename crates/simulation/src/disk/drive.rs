@@ -8,6 +8,7 @@
 use crate::dice::Dice;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::time::Duration;
 
 /// What a drive writes at once.
 const SECTOR: usize = 512;
@@ -79,6 +80,10 @@ pub struct Drive {
     pub(super) full: bool,
     /// How long a job may take, in milliseconds.
     pub(super) slowness: u64,
+    /// How long the next job takes.
+    pub(super) long_job: Option<Duration>,
+    /// When the last long job ends.
+    pub(super) busy_until: Duration,
     /// Syncs say that they were done, and were not: a planted bug.
     pub(super) lies: bool,
 }
@@ -103,6 +108,8 @@ impl Drive {
             has_erred: false,
             full: false,
             slowness: 2,
+            long_job: None,
+            busy_until: Duration::ZERO,
             lies: false,
         }
     }

@@ -1,7 +1,7 @@
 //! Open files and directories. A handle of an earlier generation of its drive answers EIO.
 
 use super::drive::{Drive, FileState, ROOT};
-use super::{EIO, ENOSPC, NodeDisks, SimFiles};
+use super::{EIO, ENOSPC, NodeDisks, SimFiles, SqliteSyncs};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,6 +49,15 @@ impl SimFile {
         self.files.look(&disks, &self.drive)?;
         let drive = alive(&mut disks, &self.drive, self.generation)?;
         work(drive.file(self.inode).ok_or_else(|| errno(EIO))?)
+    }
+
+    /// Whether the sync of this file, which SQLite asks for, does not happen.
+    fn is_skipped(&self, syncs: SqliteSyncs) -> bool {
+        match syncs {
+            SqliteSyncs::All => false,
+            SqliteSyncs::NotOfJournals => self.path.to_string_lossy().ends_with("-journal"),
+            SqliteSyncs::None => true,
+        }
     }
 
     fn change(&self, what: &str, work: impl FnOnce(&mut FileState, u64)) -> io::Result<()> {
@@ -100,7 +109,7 @@ impl File for SimFile {
         let mut disks = self.files.state.lock();
         alive(&mut disks, &self.drive, self.generation)?;
         self.files.step(&mut disks, &self.drive, "sync", &self.path)?;
-        if self.files.sqlite.is_none() && disks.sqlite_lies {
+        if self.files.sqlite.is_none() && self.is_skipped(disks.sqlite_syncs) {
             return Ok(());
         }
         let drive = alive(&mut disks, &self.drive, self.generation)?;

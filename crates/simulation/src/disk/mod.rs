@@ -23,6 +23,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+use world::Clock;
 use world::files::FileSystem;
 
 pub(crate) const EIO: i32 = 5;
@@ -44,6 +46,8 @@ pub enum DriveFault {
     Full(bool),
     /// A job may take so many milliseconds.
     Slow(u64),
+    /// The next job takes so many seconds.
+    LongJob(u64),
     /// It is pulled out, or put back. What was not safe is lost with the pull.
     Pulled(bool),
     /// It is empty.
@@ -64,11 +68,24 @@ pub struct SimFiles {
     sqlite: Option<Arc<SqliteMount>>,
 }
 
+/// Which of SQLite's syncs happen: all, but for a planted bug.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SqliteSyncs {
+    /// All.
+    All,
+    /// Those of databases, not those of their journals.
+    NotOfJournals,
+    /// None, as with `synchronous=OFF`.
+    None,
+}
+
 struct NodeDisks {
     drives: BTreeMap<String, Drive>,
     /// Steps until the power goes.
     power_for: Option<u32>,
     dark: bool,
+    /// How many files of objects have got their names.
+    published: u64,
     handles: u64,
     /// Files cannot be without a name.
     all_named: bool,
@@ -78,8 +95,8 @@ struct NodeDisks {
     forgets: Option<&'static str>,
     /// A bug: databases may bring any schema.
     obeys_any_schema: bool,
-    /// A bug: SQLite's syncs do nothing.
-    sqlite_lies: bool,
+    /// A bug, unless all.
+    sqlite_syncs: SqliteSyncs,
 }
 
 /// The content of a file, and its attributes.
@@ -95,12 +112,13 @@ impl SimFiles {
             drives: drives.collect(),
             power_for: None,
             dark: false,
+            published: 0,
             handles: 0,
             all_named: false,
             keeps_temporaries: false,
             forgets: None,
             obeys_any_schema: false,
-            sqlite_lies: false,
+            sqlite_syncs: SqliteSyncs::All,
         };
         let files = Self {
             state: Arc::new(Mutex::new(disks)),
@@ -125,6 +143,11 @@ impl SimFiles {
     /// Whether the power has gone at the step it was to go at.
     pub fn is_dark(&self) -> bool {
         self.state.lock().dark
+    }
+
+    /// How many files of objects have got their names.
+    pub(crate) fn published(&self) -> u64 {
+        self.state.lock().published
     }
 
     /// The power is back: what was not safe has survived or not.
@@ -160,6 +183,7 @@ impl SimFiles {
             }
             DriveFault::Full(full) => drive.full = full,
             DriveFault::Slow(millis) => drive.slowness = millis,
+            DriveFault::LongJob(seconds) => drive.long_job = Some(Duration::from_secs(seconds)),
             DriveFault::Pulled(true) if drive.mounted => {
                 drive.lose_power(&self.dice);
                 drive.mounted = false;
@@ -193,8 +217,8 @@ impl SimFiles {
     }
 
     /// A bug: SQLite's syncs claim to have happened.
-    pub fn skip_syncs_of_sqlite(&self) {
-        self.state.lock().sqlite_lies = true;
+    pub fn skip_syncs_of_sqlite(&self, but: SqliteSyncs) {
+        self.state.lock().sqlite_syncs = but;
     }
 
     /// A bug: syncs claim to have happened.
@@ -222,6 +246,21 @@ impl SimFiles {
     /// How many milliseconds a job may take.
     pub(crate) fn slowness(&self, name: &str) -> u64 {
         self.state.lock().drives.get(name).map_or(2, |drive| drive.slowness)
+    }
+
+    /// How long the job takes that begins now, where it is a long one.
+    pub(crate) fn begin_long_job(&self, name: &str) -> Option<Duration> {
+        let mut disks = self.state.lock();
+        let drive = disks.drives.get_mut(name)?;
+        let long = drive.long_job.take()?;
+        drive.busy_until = self.clock.elapsed() + long;
+        Some(long)
+    }
+
+    /// How long a long job is still under way.
+    pub(crate) fn long_job_left(&self, name: &str) -> Duration {
+        let busy_until = self.state.lock().drives.get(name).map(|drive| drive.busy_until);
+        busy_until.unwrap_or_default().saturating_sub(self.clock.elapsed())
     }
 
     /// The paths of all files on all drives, whatever is mounted.
@@ -294,6 +333,7 @@ impl SimFiles {
             }
             *left -= 1;
         }
+        disks.published += u64::from(matches!(what, "link" | "rename") && is_object(path));
         self.trace.note(format!("n{}: {what} {}", self.node, path.display()));
         Ok(())
     }
@@ -306,4 +346,10 @@ impl SimFiles {
             false => Ok(()),
         }
     }
+}
+
+/// Whether a path is that of a version of an object, or of its deletion.
+fn is_object(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|ending| ending == "data" || ending == "ts")
 }

@@ -110,13 +110,13 @@ fn the_end_of_a_process_loses_nothing_but_what_has_no_name() {
     let files = disks(1, WriteOrder::Any);
     let file = files.open(&path("f"), Purpose::Create).unwrap();
     file.write_all_at(b"abc", 0).unwrap();
-    file.lock(std::time::Duration::ZERO).unwrap();
+    file.lock(Duration::ZERO).unwrap();
     let unnamed = files.open_unnamed(&path("")).unwrap();
     assert!(
         files
             .open(&path("f"), Purpose::Read)
             .unwrap()
-            .lock(std::time::Duration::ZERO)
+            .lock(Duration::ZERO)
             .is_err()
     );
     files.close_all();
@@ -124,7 +124,7 @@ fn the_end_of_a_process_loses_nothing_but_what_has_no_name() {
     files
         .open(&path("f"), Purpose::Read)
         .unwrap()
-        .lock(std::time::Duration::ZERO)
+        .lock(Duration::ZERO)
         .unwrap();
     assert!(unnamed.link(&path("g")).is_err());
 }

@@ -112,9 +112,10 @@ impl NodeDaemons {
 }
 
 fn auditor(cluster: &SimCluster, number: usize, process: &NodeProcess) -> ObjectAuditor {
+    let looks = cluster.config.bug != Some(Bug::ForgetsLateRows);
     let options = ObjectAuditorOptions {
         reclaim_age: RECLAIM_AGE,
-        boot: Some(cluster.nodes[number].switched_on.boot()),
+        boot: looks.then(|| cluster.nodes[number].switched_on.boot()),
         ..ObjectAuditorOptions::default()
     };
     let world = process.world.clone();

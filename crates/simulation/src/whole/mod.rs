@@ -10,6 +10,7 @@
 //! | promise | planted bugs |
 //! |---|---|
 //! | rows and figures reach the listings | `DropsRows`, `DropsFigures` |
+//! | … those that were under way when everything ended, too | `ForgetsIntents`, `ForgetsLateRows` |
 //! | an expiry takes only the version it is of | `ExpiresNewerVersions` |
 //! | what was deleted stays deleted | `ReclaimsEarly` |
 //! | an object is in its container's policy | `MovesNothing` |

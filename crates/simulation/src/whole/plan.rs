@@ -14,6 +14,15 @@ pub(super) const NAMES: usize = 4;
 pub(super) const FLEETING: usize = CONTAINERS;
 /// Time for the first containers to be made before anything goes wrong.
 const PREPARED: u64 = 8_000;
+/// How often all nodes end in the runs that look for what is lost by that.
+const INTERRUPTIONS: usize = 6;
+/// How all of them end: without their power, and with it.
+const ENDS: [InjectedFault; 4] = [
+    InjectedFault::KillAll,
+    InjectedFault::EndAllAtChange { with_power: false },
+    InjectedFault::Blackout,
+    InjectedFault::EndAllAtChange { with_power: true },
+];
 
 /// What clients ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +72,7 @@ impl WholePlan {
             unlucky: dice.up_to(nodes),
             replicates_every: dice.chance(60).then(|| Duration::from_millis(dice.between(800, 5_000))),
             over_bytes: false,
+            watches_drives: false,
             bug,
             databases: Some(databases),
             whole: true,
@@ -88,9 +98,12 @@ impl WholePlan {
         for _ in 0..dice.up_to(6) {
             plan.add_fault(dice, dice.between(PREPARED, at + 100), at, rows_are_lost);
         }
-        if rows_are_lost && dice.chance(50) {
-            let faults = [InjectedFault::KillAll, InjectedFault::Blackout];
-            plan.interrupt_all(dice, 1 + dice.up_to(2), faults[dice.up_to(2)]);
+        match bug {
+            // A later write has a row of its own: the last requests are those to end.
+            Some(Bug::ForgetsIntents) => plan.interrupt_all(dice, INTERRUPTIONS, &ENDS[1..2]),
+            Some(Bug::ForgetsLateRows) => plan.interrupt_all(dice, INTERRUPTIONS, &ENDS[3..]),
+            _ if rows_are_lost && dice.chance(50) => plan.interrupt_all(dice, 1 + dice.up_to(2), &ENDS),
+            _ => {}
         }
         if dice.chance(15) {
             plan.add(dice.between(PREPARED, at + 100), InjectedFault::NewRing);
@@ -124,7 +137,7 @@ impl WholePlan {
     }
 
     /// All nodes end in the middle of a request: they have the object, and no container has its row.
-    fn interrupt_all(&mut self, dice: &Dice, times: usize, fault: InjectedFault) {
+    fn interrupt_all(&mut self, dice: &Dice, times: usize, ends: &[InjectedFault]) {
         let is_write = |(at, event): &(Duration, WholeEvent)| match event {
             WholeEvent::Client {
                 ask: WholeRequest::Put { .. } | WholeRequest::Delete { .. },
@@ -138,7 +151,13 @@ impl WholePlan {
             if last >= writes.len() {
                 return;
             }
-            let at = writes.remove(last) + Duration::from_micros(dice.between(0, 20_000));
+            let fault = ends[dice.up_to(ends.len())];
+            // What waits for a change is there before it.
+            let later = match fault {
+                InjectedFault::EndAllAtChange { .. } => 0,
+                _ => dice.between(0, 20_000),
+            };
+            let at = writes.remove(last) + Duration::from_micros(later);
             self.events.push((at, WholeEvent::InjectedFault(fault)));
         }
     }
