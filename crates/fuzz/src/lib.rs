@@ -12,6 +12,7 @@
 //! | heads, ranges, conditions, names, `Accept` | `requests.rs`, heads in `heads.rs` |
 //! | ACLs, tokens, signed addresses | `access.rs` |
 //! | forms, MIME, archives, manifests, lists | `uploads.rs` |
+//! | what S3's clients send | `s3.rs` |
 //! | pickles, metadata, records on devices | `stored.rs` |
 //! | rings, builders, composite files | `rings.rs` |
 //! | what peers say: SSYNC, REPLICATE, DELETES, listings, memcached | `backend.rs` |
@@ -33,6 +34,7 @@ mod input;
 mod intents;
 mod requests;
 mod rings;
+mod s3;
 mod stored;
 mod uploads;
 
@@ -77,6 +79,11 @@ pub const TARGETS: &[FuzzTarget] = &[
     of("range", requests::range),
     of("replicate", backend::replicate),
     of("ring", rings::ring),
+    of("s3_chunks", s3::s3_chunks),
+    of("s3_form_policy", s3::s3_form_policy),
+    of("s3_listing_token", s3::s3_listing_token),
+    of("s3_signature", s3::s3_signature),
+    of("s3_xml", s3::s3_xml),
     of("slo_manifest", uploads::slo_manifest),
     of("ssync", backend::ssync),
     of("ssync_requests", exchanges::ssync_requests),

@@ -1,8 +1,10 @@
-//! The parsers of bytes that clients send, for fuzz targets (`crates/fuzz`): plain functions, nothing but reading.
+//! The parsers of bytes that clients send, for fuzz targets (`crates/fuzz`) and tests: plain functions, nothing but
+//! reading.
 
-use crate::call::S3Call;
+use crate::call::{S3Call, bucket_of_host};
 use crate::checksum::Trailer;
 use crate::chunked::ChunkedBody;
+use crate::operations::listing::{name_of_token, token_of_name};
 use crate::post_form::read_policy;
 use crate::signature;
 use crate::xml::Element;
@@ -52,6 +54,25 @@ pub fn read_signature(
     S3Call::read(request, &settings.storage_domain).map_err(refusal)?;
     let signature = signature::read(request, None, settings, now).map_err(refusal)?;
     Ok(signature.map(|signature| (signature.signed.access_key, signature.signed.string_to_sign)))
+}
+
+/// Whether a request has a signature that was made with this secret; the code of the refusal where it is refused.
+pub fn is_signed_with(
+    request: &Request,
+    settings: &S3ApiSettings,
+    now: u64,
+    secret: &str,
+) -> Result<bool, &'static str> {
+    let bucket = bucket_of_host(request, &settings.storage_domain);
+    let signature = signature::read(request, bucket.as_deref(), settings, now).map_err(|error| error.code.name)?;
+    Ok(signature.is_some_and(|signature| signature.signed.is_signed_with(secret)))
+}
+
+/// The name that a continuation token stands for, and the token of that name; nothing where it is refused.
+pub fn read_listing_token(token: &str) -> Option<(String, String)> {
+    let name = name_of_token(token).ok()?;
+    let again = token_of_name(&name);
+    Some((name, again))
 }
 
 /// How many conditions the policy of a form has; nothing where it is refused.

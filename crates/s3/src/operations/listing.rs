@@ -171,11 +171,11 @@ pub(super) fn max_keys(text: &str) -> Result<usize, S3Error> {
 }
 
 /// A continuation token is the last name of the page before, so that pages stay right while the bucket changes.
-fn token_of_name(name: &str) -> String {
+pub(crate) fn token_of_name(name: &str) -> String {
     URL_SAFE_NO_PAD.encode(name)
 }
 
-fn name_of_token(token: &str) -> Result<String, S3Error> {
+pub(crate) fn name_of_token(token: &str) -> Result<String, S3Error> {
     let decoded = URL_SAFE_NO_PAD.decode(token).ok();
     let name = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
     name.filter(|name| !name.contains('\0')).ok_or_else(|| {

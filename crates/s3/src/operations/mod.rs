@@ -25,7 +25,7 @@ mod bucket;
 mod conditional;
 mod copy;
 mod headers;
-mod listing;
+pub(crate) mod listing;
 mod multi_delete;
 mod multipart;
 mod object;

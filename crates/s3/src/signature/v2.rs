@@ -146,7 +146,9 @@ fn signature_of(request: &Request, access_key: &str, signature: &str, date: &str
     path.push_str(&request.raw_path);
     let parameters = signed_parameters(request);
     // SDKs sign a bucket with a slash behind it that they do not send.
-    let is_bucket = path.len() > 1 && !path[1..].contains('/');
+    let is_bucket = path
+        .strip_prefix('/')
+        .is_some_and(|rest| !rest.is_empty() && !rest.contains('/'));
     S3Signature {
         signed: SignedRequest {
             access_key: access_key.to_owned(),

@@ -1,0 +1,78 @@
+//! What S3's clients send: documents, bodies in chunks, signatures, policies of forms, tokens of listings.
+
+use crate::input::{block_on, body, cut, text};
+use http::{HeaderName, HeaderValue, Method};
+use request_pipeline::Request;
+use s3::parsers::{read_chunks, read_form_policy, read_listing_token, read_signature, read_xml};
+use settings::S3ApiSettings;
+
+/// Nothing here comes in more than one piece of this size.
+const WHOLE: usize = 1 << 20;
+/// The least bytes of an element.
+const SHORTEST_ELEMENT: usize = 4;
+
+/// Documents: no entity makes more of them than was sent.
+pub(crate) fn s3_xml(bytes: &[u8]) {
+    if let Some((elements, depth, length)) = read_xml(bytes) {
+        assert!(elements * SHORTEST_ELEMENT <= bytes.len());
+        assert!(depth <= 33, "{depth} levels");
+        assert!(length <= bytes.len());
+    }
+}
+
+/// `aws-chunked`: the first byte is the size of pieces, the second the length of the object, its highest bit whether
+/// headers come behind.
+pub(crate) fn s3_chunks(bytes: &[u8]) {
+    let (size, rest) = cut(bytes);
+    let Some((length, sent)) = rest.split_first() else {
+        return;
+    };
+    let (length, has_trailer) = (u64::from(length & 0x7f), length & 0x80 != 0);
+    let whole = block_on(read_chunks(body(sent, WHOLE), length, has_trailer));
+    let pieces = block_on(read_chunks(body(sent, size), length, has_trailer));
+    assert_eq!(pieces.is_ok(), whole.is_ok(), "pieces of {size}");
+    if let (Ok(pieces), Ok(whole)) = (pieces, whole) {
+        assert_eq!(pieces, whole, "pieces of {size}");
+        assert_eq!(whole.0.len() as u64, length);
+    }
+}
+
+/// A request: its line, then headers, one a line.
+pub(crate) fn s3_signature(bytes: &[u8]) {
+    let text = text(bytes);
+    let mut lines = text.lines();
+    let line = lines.next().unwrap_or_default();
+    let (path, query) = line.split_once('?').unwrap_or((line, ""));
+    let mut request = Request::new(Method::GET, path.into(), path.into());
+    request.query = query.to_owned();
+    for line in lines {
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.trim().parse::<HeaderValue>()) {
+            request.headers.append(name, value);
+        }
+    }
+    let settings = S3ApiSettings::default();
+    let read = read_signature(&request, &settings, 1_369_353_600);
+    if let Ok(Some((access_key, signed))) = &read {
+        assert!(access_key.len() <= bytes.len() && !signed.is_empty());
+    }
+    assert_eq!(read_signature(&request, &settings, 1_369_353_600), read);
+}
+
+/// Policies of forms.
+pub(crate) fn s3_form_policy(bytes: &[u8]) {
+    if let Some(conditions) = read_form_policy(bytes) {
+        assert!(conditions <= bytes.len());
+    }
+}
+
+/// Continuation tokens: one that is taken is the one that its name has.
+pub(crate) fn s3_listing_token(bytes: &[u8]) {
+    let token = text(bytes);
+    if let Some((name, again)) = read_listing_token(&token) {
+        assert_eq!(again, token);
+        assert!(name.len() <= token.len() && !name.contains('\0'));
+    }
+}
