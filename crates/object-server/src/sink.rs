@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use peer::Digest;
 use std::sync::Arc;
 use std::time::Duration;
-use storage_shell::{Refusal, Turn};
+use storage_shell::Refusal;
 use vocabulary::hex;
-use world::World;
+use world::{Turn, World};
 
 /// An object being written.
 pub(crate) struct Sink {

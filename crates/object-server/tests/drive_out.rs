@@ -313,3 +313,45 @@ async fn a_hung_drive_costs_only_its_own_requests() {
     assert_eq!(running.await.unwrap(), StatusCode::NOT_FOUND);
     assert_eq!(queued.await.unwrap(), StatusCode::NOT_FOUND);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_that_wait_leave_room_for_a_write() {
+    struct Hangs(Arc<HangingEngine<MemoryEngine>>);
+    impl DeviceSource for Hangs {
+        fn open(&self, _name: &str) -> Result<Arc<dyn ObjectEngine>, EngineError> {
+            Ok(self.0.clone())
+        }
+    }
+    let hang = Arc::new(RwLock::new(()));
+    let hanging = Arc::new(HangingEngine::new(MemoryEngine::new(), hang.clone()));
+    let options = ObjectServerOptions {
+        threads_per_disk: 1,
+        queue_per_disk: 1,
+        ..options()
+    };
+    let server = ObjectServer::new(World::real(), options, Arc::new(Hangs(hanging.clone()))).unwrap();
+    let (release, held) = hold(&hang).await;
+    let ask = |method: &'static str| {
+        let (server, time) = (server.clone(), Times::new().at(1.0));
+        tokio::spawn(async move {
+            let call = call(method, "sda", &[("x-timestamp", time)]);
+            server.call(call.into()).await.status()
+        })
+    };
+    let running = ask("GET");
+    while hanging.begun.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    // One of two reads, and one of two writes, finds a place to wait at.
+    let mut queued = vec![running];
+    for method in ["GET", "POST"] {
+        let (Either::Left((refused, other)) | Either::Right((refused, other))) = select(ask(method), ask(method)).await;
+        assert_eq!(refused.unwrap(), StatusCode::SERVICE_UNAVAILABLE, "{method}");
+        queued.push(other);
+    }
+    drop(release);
+    held.join().unwrap();
+    for request in queued {
+        assert_eq!(request.await.unwrap(), StatusCode::NOT_FOUND);
+    }
+}
