@@ -154,6 +154,9 @@ pub struct RunArguments {
     /// Write everything to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Write a page with tables and pictures to this file, as HTML that needs nothing else.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Write COSBench's files into this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) csv: Option<PathBuf>,
