@@ -80,7 +80,7 @@ for unit in "$units"/martlet-*.service; do
     ln -s ../../../bin/martlet "$stage/usr/lib/martlet/bin/swift-$name"
 done
 for tool in ring-builder ring-builder-safe ring-composer get-nodes object-info container-info account-info recon recon-cron drive-audit \
-    dispersion-populate dispersion-report oldies orphans config form-signature reconciler-enqueue; do
+    dispersion-populate dispersion-report oldies orphans config form-signature reconciler-enqueue bench; do
     ln -s ../../../bin/martlet "$stage/usr/lib/martlet/bin/swift-$tool"
 done
 chmod -R u+rwX,go+rX,go-w "$stage"

@@ -7,6 +7,9 @@ import subprocess
 from urllib.parse import urlsplit
 
 import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
 
 from harness.client import Client
 from harness.places import martlet
@@ -82,6 +85,16 @@ workers = 1
 total_operations = 20
 operations = [{ type = "read", cprefix = "bench-pebbles-", containers = "c(1)", objects = "r(1,20)" }]
 """
+
+
+def chromium(profile):
+    """Debian's Chromium without a screen, with its files in a folder of the test."""
+    options = Options()
+    for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+                 "--disable-component-update", "--disable-sync", f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.binary_location = "/usr/bin/chromium"
+    return Chrome(options=options, service=Service("/usr/bin/chromedriver"))
 
 
 def bench(*arguments, status=0):
@@ -235,3 +248,58 @@ def test_the_capacity_of_a_store_is_found_within_three_per_cent():
                     "--p99", "50ms", "--containers", "1", "--objects", "1", "--from", "500")
     borne = float(said.split("bears ")[1].split()[0])
     assert 1940 <= borne <= 2060, said
+
+
+STALLS = """
+name = "stalls"
+description = "a store that fails at first and stalls for a second"
+[storage]
+type = "mock"
+delay = 2
+errors = 40
+stall = "1:1"
+[[stage]]
+name = "main"
+workers = 8
+runtime = "4s"
+interval = "250ms"
+rate = 300
+arrivals = "poisson"
+accepted_failures = 1000000
+operations = [
+    { type = "read", ratio = 80, containers = "c(1)", objects = "u(1,10)" },
+    { type = "write", ratio = 20, containers = "c(1)", objects = "u(1,10)", sizes = "c(4)KB" },
+]
+"""
+
+# What of a page's pictures is to be seen: their captions, how large they are, and how many shapes each has.
+PICTURES = """return [...document.querySelectorAll('figure')].map(figure => {
+    const box = figure.querySelector('svg').getBoundingClientRect();
+    return [figure.querySelector('figcaption').textContent.trim().replace(/\\s+/g, ' '), box.width > 500 && box.height > 100,
+            figure.querySelectorAll('svg polyline').length, figure.querySelectorAll('svg rect').length];
+})"""
+
+
+def test_a_page_shows_the_run_in_a_browser(tmp_path):
+    (tmp_path / "w.toml").write_text(STALLS)
+    bench("run", tmp_path / "w.toml", "--html", tmp_path / "run.html", "--json", tmp_path / "run.json")
+    browser = chromium(tmp_path / "profile")
+    try:
+        browser.set_window_size(1100, 2000)
+        browser.get(f"file://{tmp_path}/run.html")
+        assert browser.title == "stalls"
+        pictures = {caption: (is_large, lines, cells) for caption, is_large, lines, cells in browser.execute_script(PICTURES)}
+        assert list(pictures) == ["Throughput read write", "Latency p50 p99 p99.9", "Latency, as a heat map", "Errors read write"]
+        assert all(is_large for is_large, _, _ in pictures.values())
+        assert pictures["Latency, as a heat map"][2] > 20
+        # Nothing is asked for but the page itself, and nothing goes wrong on it.
+        assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+        assert [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]] == []
+        text = browser.find_element("tag name", "body").text
+        report = json.loads((tmp_path / "run.json").read_text())
+        total = report["stages"][0]["works"][0]["total"]
+        assert f"all {total['succeeded']} {total['failed']} " in text and "Failed: status 500, 40 times." in text and 'stall = "1:1"' in text
+        photograph = tmp_path / "run.png"
+        assert browser.save_screenshot(str(photograph)) and photograph.stat().st_size > 20_000
+    finally:
+        browser.quit()

@@ -1,5 +1,6 @@
 //! The command line of `martlet bench`: its commands and their options.
 
+use crate::swift_bench::options::SwiftBenchArguments;
 use crate::workload::named::Extent;
 use crate::workload::own_format;
 use clap::{Args, Subcommand};
@@ -32,6 +33,8 @@ pub enum BenchCommand {
     Check(CheckArguments),
     /// List the named workloads.
     List,
+    /// Write, read and delete objects as swift-bench does, with its options, its file and its output.
+    Swift(Box<SwiftBenchArguments>),
 }
 
 /// `martlet bench check`.
@@ -151,6 +154,9 @@ pub struct RunArguments {
     /// Write everything to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Write a page with tables and pictures to this file, as HTML that needs nothing else.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Write COSBench's files into this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) csv: Option<PathBuf>,

@@ -6,7 +6,7 @@
 use crate::arguments::RunArguments;
 use crate::content::Contents;
 use crate::load::{LoadOptions, LoadWatch, run as run_work};
-use crate::report::{Manifest, RunReport, StageReport, WorkReport, cosbench, terminal};
+use crate::report::{Manifest, RunReport, StageReport, WorkReport, cosbench, html, terminal};
 use crate::store::auth::{Trust, open};
 use crate::store::{Store, guard};
 use crate::workload::mistake::WorkloadMistake;
@@ -292,6 +292,9 @@ fn write_files(arguments: &RunArguments, world: &World, report: &RunReport) -> R
     if let Some(path) = &arguments.json {
         let text = serde_json::to_string_pretty(report).map_err(|error| Fault::caller(format!("JSON: {error}")))?;
         write_file(world, path, &(text + "\n"))?;
+    }
+    if let Some(path) = &arguments.html {
+        write_file(world, path, &html::page(report)?)?;
     }
     if let Some(folder) = &arguments.csv {
         let made = world.files.make_directory(folder);

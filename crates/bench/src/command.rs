@@ -4,6 +4,7 @@ use crate::arguments::{BenchArguments, BenchCommand, CompareArguments};
 use crate::benchmark::{Prepared, prepare, read_workload};
 use crate::rate_search;
 use crate::report::compare::{Comparison, ComparisonVerdict, compare};
+use crate::swift_bench;
 use crate::workload::{Workload, named};
 use operator_tools::{Console, ToolStatus};
 use std::io;
@@ -28,6 +29,7 @@ pub async fn run(
             }
             return Ok(ToolStatus::SUCCESS);
         }
+        BenchCommand::Swift(arguments) => return swift_bench::run(arguments, world, console, interrupted).await,
         BenchCommand::Check(check) => match read_workload(world, &check.workload, &check.extent.extent()) {
             Ok((_, source)) if check.print => return console.say(source.trim_end()).map(|()| ToolStatus::SUCCESS),
             Ok((workload, _)) => return console.say(outline(&workload)).map(|()| ToolStatus::SUCCESS),

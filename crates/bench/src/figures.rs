@@ -54,6 +54,12 @@ pub struct RequestOutcome {
 #[derive(Debug, Clone)]
 pub struct Latencies(Histogram<u64>);
 
+impl Default for Latencies {
+    fn default() -> Self {
+        Self::with_digits(3)
+    }
+}
+
 impl Latencies {
     fn with_digits(digits: u8) -> Self {
         // One to five digits are what the histogram can have.
@@ -94,6 +100,16 @@ impl Latencies {
     /// The longest.
     pub fn longest(&self) -> Duration {
         Duration::from_micros(self.0.max())
+    }
+
+    /// Counts by tenths of a decade: those of step 20 took from 10^2.0 to 10^2.1 microseconds.
+    pub fn spread(&self) -> BTreeMap<i32, u64> {
+        let mut counts = BTreeMap::new();
+        for value in self.0.iter_recorded() {
+            let step = ((value.value_iterated_to() as f64).log10() * 10.0).floor() as i32;
+            *counts.entry(step).or_default() += value.count_at_value();
+        }
+        counts
     }
 
     /// Counts of times up to each multiple of `step`, as far as there are any.
@@ -276,6 +292,8 @@ mod tests {
         assert_eq!((total.latency.count(), total.failure_rate().round()), (2, 333_333.0));
         let longest = total.latency.longest().as_millis();
         assert_eq!((longest, total.latency.mean().as_millis()), (30, 20));
+        let spread = total.latency.spread();
+        assert_eq!(spread, [(40, 1), (44, 1)].into(), "10 and 30 ms");
         assert_eq!(total.latency.steps(Duration::from_millis(10)).iter().sum::<u64>(), 2);
     }
 }

@@ -18,6 +18,7 @@
 //! | the command line | `arguments.rs`, `command.rs` |
 //! | one run, from workload to report | `benchmark.rs` |
 //! | the highest rate that a store bears | `rate_search.rs` |
+//! | swift-bench's command line and output | `swift_bench.rs`, `swift_bench/` |
 
 pub mod arguments;
 pub mod benchmark;
@@ -28,4 +29,5 @@ pub mod load;
 pub mod rate_search;
 pub mod report;
 pub mod store;
+pub mod swift_bench;
 pub mod workload;

@@ -9,7 +9,7 @@ pub mod search;
 mod worker;
 
 use crate::content::Contents;
-use crate::figures::WorkFigures;
+use crate::figures::{RequestOutcome, WorkFigures};
 use crate::store::Store;
 use crate::workload::{Work, WorkEnd, WorkKind};
 use plan::Positions;
@@ -56,6 +56,16 @@ impl LoadWatch {
     /// Whether it was asked to stop.
     pub fn is_stopped(&self) -> bool {
         self.stops.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request that ended.
+    pub fn count(&self, outcome: &RequestOutcome) {
+        self.bytes.fetch_add(outcome.bytes, Ordering::Relaxed);
+        let counter = match outcome.failure {
+            None => &self.succeeded,
+            Some(_) => &self.failed,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Requests that succeeded and that failed, and bytes, since the load began.
@@ -181,7 +191,7 @@ pub async fn run(
 }
 
 /// Bytes that each of so many connections reads and writes at a time.
-fn buffer_size(workers: u32) -> usize {
+pub(crate) fn buffer_size(workers: u32) -> usize {
     (BUFFERS / workers.max(1) as usize).clamp(LEAST_BUFFER, MOST_BUFFER)
 }
 

@@ -4,10 +4,13 @@
 //! |---|---|
 //! | a table in the terminal | `report/terminal.rs` |
 //! | COSBench's files | `report/cosbench.rs` |
+//! | a page with pictures | `report/html.rs`, `report/plots.rs` |
 //! | JSON | this one, by serde |
 
 pub mod compare;
 pub mod cosbench;
+pub mod html;
+mod plots;
 pub mod terminal;
 
 use crate::figures::{Latencies, OperationFigures};
@@ -136,6 +139,12 @@ pub struct IntervalReport {
     pub until: f64,
     /// By operation, in the order of the work's.
     pub operations: Vec<IntervalOperation>,
+    /// Of all operations, for pictures.
+    #[serde(skip)]
+    pub latency: TimesReport,
+    /// Counts of all operations by tenths of a decade of latency, for pictures.
+    #[serde(skip)]
+    pub spread: BTreeMap<i32, u64>,
 }
 
 /// Of an operation in an interval.
@@ -260,9 +269,15 @@ fn intervals(result: &WorkResult) -> Vec<IntervalReport> {
     };
     let steps = result.figures.over_time.iter().enumerate();
     steps
-        .map(|(at, step)| IntervalReport {
-            until: length * (at + 1) as f64,
-            operations: step.iter().map(of).collect(),
+        .map(|(at, step)| {
+            let mut all = Latencies::default();
+            step.iter().for_each(|one| all.merge(&one.latency));
+            IntervalReport {
+                until: length * (at + 1) as f64,
+                operations: step.iter().map(of).collect(),
+                latency: TimesReport::of(&all),
+                spread: all.spread(),
+            }
         })
         .collect()
 }

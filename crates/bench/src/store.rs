@@ -14,6 +14,7 @@ pub mod guard;
 pub mod http;
 pub mod http_store;
 pub mod mock;
+pub mod object_server;
 pub mod s3;
 pub mod swift;
 

@@ -301,7 +301,9 @@ fn as_openstack_reads(line: &mut clap::Command, mut args: Vec<OsString>) -> Resu
 
 /// `swift-object-server CONF …` → `martlet object-server CONF …`.
 fn as_martlet(mut args: Vec<OsString>) -> Vec<OsString> {
-    if let Some(command) = program::link(&args).map(OsString::from) {
+    if program::link(&args) == Some("bench") {
+        args.splice(..1, ["martlet", "bench", "swift"].map(OsString::from));
+    } else if let Some(command) = program::link(&args).map(OsString::from) {
         args.splice(..1, ["martlet".into(), command]);
     }
     args
@@ -354,6 +356,12 @@ mod tests {
         let line = ["martlet", "bench", "run", "SmlRead", "--verify"];
         let cli = Cli::from_args(line.map(Into::into).into_iter());
         assert!(matches!(cli.command, Command::Bench(_)), "{cli:?}");
+        let cli = Cli::from_args(
+            ["/usr/bin/swift-bench", "--saio", "-c", "4"]
+                .map(Into::into)
+                .into_iter(),
+        );
+        assert!(format!("{cli:?}").contains("saio: true"), "{cli:?}");
         let cli = Cli::from_args(["martlet", "up"].map(Into::into).into_iter());
         match cli.command {
             Command::Up(up) => assert_eq!((up.devices, up.replicas, up.part_power), (None, None, None)),

@@ -151,16 +151,10 @@ impl ThreadShare<'_> {
     }
 
     fn count(&self, planned: &Planned, outcome: &RequestOutcome) {
-        let (running, watch) = (self.running, &self.running.watch);
+        let running = self.running;
         let now = self.world.clock.elapsed();
         running.bytes.fetch_add(outcome.bytes, Ordering::Relaxed);
-        watch.bytes.fetch_add(outcome.bytes, Ordering::Relaxed);
-        let counter = if outcome.failure.is_none() {
-            &watch.succeeded
-        } else {
-            &watch.failed
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
+        running.watch.count(outcome);
         let at = now.saturating_sub(running.begun);
         let counts = running.counts(now);
         self.figures.borrow_mut().record(planned.operation, at, counts, outcome);

@@ -6,6 +6,7 @@
 use super::Store;
 use super::http_store::{Dialect, HttpStore};
 use super::mock::Mock;
+use super::object_server::DirectObjectServer;
 use super::s3::S3;
 use super::swift::Swift;
 use crate::workload::Endpoint;
@@ -85,7 +86,14 @@ async fn open_swift(
                 ));
             }
         },
-        ("swauth" | "tempauth" | "keystone", None) => ask_access(world, auth_kind, auth, trust).await?,
+        ("swauth" | "tempauth" | "keystone", None) => {
+            let access = ask_access(world, auth_kind, auth, trust).await?;
+            let storage = storage.get("storage_url").map(str::to_owned);
+            AccountAccess {
+                storage: storage.unwrap_or(access.storage),
+                ..access
+            }
+        }
         (other, None) => {
             return Err(Fault::caller(format!(
                 "<auth type=\"{other}\">: this program speaks swauth, tempauth, keystone or none"
@@ -144,6 +152,12 @@ fn over_http(
     })))
 }
 
+/// Opens an object server, to be asked as a proxy asks it.
+pub fn open_object_server(world: &World, address: &str, server: DirectObjectServer) -> Result<Store, Fault> {
+    let dialect = Dialect::DirectObjectServer(server);
+    over_http(world, address, &Parameters::default(), dialect, &Trust::default())
+}
+
 async fn ask_access(world: &World, kind: &str, auth: &Parameters, trust: &Trust) -> Result<AccountAccess, Fault> {
     let text = |name: &str, otherwise: &str| auth.get(name).unwrap_or(otherwise).to_owned();
     let need = |name: &str| {
@@ -157,7 +171,11 @@ async fn ask_access(world: &World, kind: &str, auth: &Parameters, trust: &Trust)
         None => need("auth_url")?,
     };
     let (auth_version, user, project) = match kind {
-        "keystone" => ("3", need("username")?, text("tenant_name", &text("project_name", ""))),
+        "keystone" => (
+            auth.get("auth_version").unwrap_or("3"),
+            need("username")?,
+            text("tenant_name", &text("project_name", "")),
+        ),
         _ => ("1.0", need("username")?, String::new()),
     };
     let credentials = AccountCredentials {

@@ -48,6 +48,22 @@ pub async fn check(world: &World, store: &Store, work: &Work) -> Result<(), Faul
     Ok(())
 }
 
+/// The first of these containers that is there without the mark.
+pub async fn container_of_others(world: &World, store: &Store, names: &[String]) -> Result<Option<String>, Fault> {
+    let Store::Http(store) = store else { return Ok(None) };
+    let mut looks = Looks {
+        world,
+        store,
+        connection: None,
+    };
+    for name in names {
+        if looks.is_of_others(name).await? {
+            return Ok(Some(name.clone()));
+        }
+    }
+    Ok(None)
+}
+
 struct Looks<'a> {
     world: &'a World,
     store: &'a HttpStore,
@@ -61,6 +77,7 @@ impl Looks<'_> {
         match (&self.store.dialect, status) {
             (_, 404) => Ok(false),
             (Dialect::Swift(_), 200..=299) => Ok(!has_mark),
+            (Dialect::DirectObjectServer(_), _) => Ok(false),
             (Dialect::S3(_), 200..=299) => match self.look(name, s3::MARKER).await?.0 {
                 200..=299 => Ok(false),
                 404 => Ok(true),

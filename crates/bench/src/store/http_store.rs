@@ -1,6 +1,7 @@
 //! A store over HTTP: where it is, how long it may take, and which API it speaks.
 
 use super::StoreRequest;
+use super::object_server::DirectObjectServer;
 use super::s3::S3;
 use super::swift::Swift;
 use crate::figures::Failure;
@@ -27,6 +28,8 @@ pub enum Dialect {
     Swift(Swift),
     /// S3.
     S3(S3),
+    /// What proxies speak with an object server.
+    DirectObjectServer(DirectObjectServer),
 }
 
 impl HttpStore {
@@ -36,6 +39,7 @@ impl HttpStore {
         match &self.dialect {
             Dialect::Swift(swift) => swift.head(request, base, &host, head),
             Dialect::S3(s3) => s3.head(request, base, &host, now, head),
+            Dialect::DirectObjectServer(server) => server.head(request, &host, now, head),
         }
     }
 
@@ -44,6 +48,7 @@ impl HttpStore {
         match &self.dialect {
             Dialect::Swift(swift) => swift.judge(request, status),
             Dialect::S3(s3) => s3.judge(request, status),
+            Dialect::DirectObjectServer(server) => server.judge(status),
         }
     }
 }
