@@ -21,6 +21,7 @@ from harness.places import REPOSITORY  # noqa: E402
 from race.sides import Martlet, OpenStack  # noqa: E402
 
 KIB, MIB = 2**10, 2**20
+SHORTER = 4  # DELETEs take a part of the time of the PUTs before them, so that there is always something to delete
 
 
 @dataclass
@@ -105,10 +106,13 @@ def race(sides, events, seconds, rounds):
             event.prepare(side)
         for number in range(rounds):
             for side in sides:
-                mark, limits = f"{event.size}-{number}-", (0,)
-                if event.verb == "DELETE":  # deletes what the PUTs of the same round made, and stops when there is no more
+                mark, limits, duration = f"{event.size}-{number}-", (0,), seconds
+                if event.verb == "DELETE":  # of what the PUTs of the same round made; the loader waits where there is no more
                     mark, limits = created.get((side.name, number)) or make_some(side, seconds, number)
-                results = event.run(side, seconds, mark, limits)
+                    duration = max(1, seconds // SHORTER)
+                results = event.run(side, duration, mark, limits)
+                if event.verb == "DELETE" and results["requests"] >= sum(limits):
+                    raise SystemExit(f"void: all {sum(limits)} objects were deleted before {duration} s had passed; ask for more --seconds")
                 if event.verb == "PUT" and event.size == 4 * KIB:
                     created[side.name, number] = mark, surely_made(results, event.connections)
                 scores[event.name][side.name].add(results)
