@@ -9,6 +9,7 @@ use crate::load::{LoadOptions, LoadWatch, run as run_work};
 use crate::report::{Manifest, RunReport, StageReport, WorkReport, cosbench, html, terminal};
 use crate::store::auth::{Trust, open};
 use crate::store::{Store, guard};
+use crate::workload::masked::without_secrets;
 use crate::workload::mistake::WorkloadMistake;
 use crate::workload::named::{self, Extent};
 use crate::workload::parameters::Parameters;
@@ -234,7 +235,7 @@ impl Prepared {
                 threads: self.options.threads,
                 verifies: self.options.verifies,
                 begun: world.clock.now().as_f64(),
-                source: self.source.clone(),
+                source: without_secrets(&self.source),
             },
             stages: vec![],
             interrupted: false,

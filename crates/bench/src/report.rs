@@ -51,7 +51,7 @@ pub struct Manifest {
     pub verifies: bool,
     /// When it began: seconds since 1970.
     pub begun: f64,
-    /// The workload, as it was read.
+    /// The workload as it was read, its secrets masked.
     pub source: String,
 }
 

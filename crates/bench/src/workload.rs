@@ -7,6 +7,7 @@
 //! not empty.
 
 pub mod cosbench;
+pub mod masked;
 pub mod mistake;
 pub mod named;
 pub mod own_format;
