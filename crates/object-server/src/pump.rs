@@ -12,8 +12,9 @@ use parking_lot::Mutex;
 use peer::{BodyError, Feed, Loan};
 use std::sync::Arc;
 use std::time::Duration;
+use storage_shell::Turn;
 use vocabulary::ByteRange;
-use world::{Clock, Turn, World};
+use world::{Clock, World};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes per read: few hops for a big object. The first look and the read behind it are one together.

@@ -24,7 +24,7 @@ use peer::{Body, Response};
 use std::sync::Arc;
 use storage_shell::{Refusal, header_value, page};
 use vocabulary::{ByteRange, Conditions, Outcome, RangeSet, Timestamp};
-use world::{Random, Turn};
+use world::Random;
 
 const DEFAULT_TYPE: &str = "application/octet-stream";
 
@@ -68,7 +68,7 @@ async fn look(
         let found = device.engine().open(&key, wanted.options());
         wanted.judge(found.map_err(refused_by(device))?, device)
     };
-    let reading = device.run_in(Turn::Look, job).await?;
+    let reading = device.run(job).await?;
     Ok((reading, device))
 }
 

@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use peer::Digest;
 use std::sync::Arc;
 use std::time::Duration;
-use storage_shell::Refusal;
+use storage_shell::{Refusal, Turn};
 use vocabulary::hex;
-use world::{Turn, World};
+use world::World;
 
 /// An object being written.
 pub(crate) struct Sink {

@@ -28,7 +28,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use storage_shell::{Lane, Refusal, empty, header_value, run_detached};
 use vocabulary::hex;
-use world::Turn;
 
 /// A PUT that was accepted.
 pub(crate) struct Upload {
@@ -243,7 +242,7 @@ impl Upload {
             let writer = writer.map_err(|error| refusal_of(&error, device))?;
             Ok::<_, Refusal>((self, prior, writer))
         };
-        let (upload, prior, writer) = device.run_in(Turn::Behind, job).await?;
+        let (upload, prior, writer) = device.run_behind(job).await?;
         Ok((upload, prior, Sink::new(&state.world, device, writer, digest)))
     }
 

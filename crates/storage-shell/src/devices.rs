@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use vocabulary::{Fault, FaultKind};
-use world::{Turn, WorkerError, Workers, World};
+use world::{WorkerError, Workers, World};
 
 /// What a device opens to.
 pub trait DeviceEngine: Send + Sync + 'static {
@@ -86,6 +86,15 @@ pub enum Lane {
     Replication,
 }
 
+/// Which jobs of a lane come first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Of short requests, and what ends a long one.
+    First,
+    /// Of long transfers.
+    Behind,
+}
+
 /// Threads of a device for [`Lane::Replication`], started when it is first used. What they write is synced by as many
 /// at once, for which a file system needs hardly more time than for one.
 pub const REPLICATION_THREADS: usize = 16;
@@ -146,20 +155,22 @@ impl<E: DeviceEngine> PooledDevice<E> {
         T: Send + 'static,
         R: From<DeviceFault> + Send + 'static,
     {
-        self.run_in(Turn::First, job).await
+        match self.attempt(Turn::First, job).await {
+            JobEnd::Ran(done) => done,
+            JobEnd::NotRun(fault) => Err(fault.into()),
+        }
     }
 
-    /// [`PooledDevice::run`] for a job that is not among the first.
-    pub async fn run_in<T, R>(
+    /// [`PooledDevice::run`] for the beginning of a long transfer: jobs of short requests come first.
+    pub async fn run_behind<T, R>(
         self: &Arc<Self>,
-        turn: Turn,
         job: impl FnOnce(&Self) -> Result<T, R> + Send + 'static,
     ) -> Result<T, R>
     where
         T: Send + 'static,
         R: From<DeviceFault> + Send + 'static,
     {
-        match self.attempt(turn, job).await {
+        match self.attempt(Turn::Behind, job).await {
             JobEnd::Ran(done) => done,
             JobEnd::NotRun(fault) => Err(fault.into()),
         }
@@ -208,9 +219,15 @@ impl<E: DeviceEngine> PooledDevice<E> {
                 }
             }
         };
+        let work = async {
+            match turn {
+                Turn::First => self.workers.run(work).await,
+                Turn::Behind => self.workers.run_behind(work).await,
+            }
+        };
         let done = tokio::select! {
             biased;
-            done = self.workers.run_in(turn, work) => done,
+            done = work => done,
             () = self.health.gone() => return JobEnd::NotRun(self.out_of_service()),
         };
         self.watch_leftovers();

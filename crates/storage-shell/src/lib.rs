@@ -26,7 +26,7 @@ mod whole_bodies;
 
 pub use access_log::{AccessEntry, AccessLog};
 pub use devices::{
-    DeviceEngine, DeviceFault, DeviceOpener, DevicePool, Lane, PoolOptions, PooledDevice, REPLICATION_THREADS,
+    DeviceEngine, DeviceFault, DeviceOpener, DevicePool, Lane, PoolOptions, PooledDevice, REPLICATION_THREADS, Turn,
 };
 pub use refusal::Refusal;
 pub use reply::{empty, header_value, page, put, put_named, put_number, put_time, whole, without_body};

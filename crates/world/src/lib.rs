@@ -22,7 +22,7 @@ pub use clock::{Clock, Elapsed};
 pub use network::{Datagrams, Listener, Network, Stream};
 pub use random::Random;
 pub use tasks::Tasks;
-pub use workers::{NiceThreads, Pools, Turn, WatchedThreads, WorkerError, Workers};
+pub use workers::{NiceThreads, Pools, WatchedThreads, WorkerError, Workers};
 
 /// A future that may be kept and moved between threads.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

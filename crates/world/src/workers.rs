@@ -4,9 +4,8 @@
 //! refused at once ([`WorkerError::Busy`]), and other devices have their own workers.
 //! Always holds: at most `threads` jobs run and `queue` of each kind wait; a job that was accepted runs even
 //! when no caller waits for it any more, so half-done disk work is never abandoned.
-//! Jobs of long transfers wait behind the others ([`Turn`]), so that many of them do not hold up short requests; one
-//! job in [`TURNS`] is one of theirs while any waits. Looks at what is stored and all other short jobs alternate:
-//! a thousand downloads that begin at once do not hold up a write.
+//! Jobs of long transfers wait behind the others ([`Workers::run_behind`]), so that many of them do not hold up short
+//! requests; one job in [`TURNS`] is one of theirs while any waits.
 //! Threads begin when there is work for them and end when there has been none for [`IDLE`]: most jobs have a device to
 //! themselves for a moment each half minute, and a thread that only waits still holds memory.
 //! Threads for background work can be [nicer](NiceThreads): one of those makes room at once when a thread that serves
@@ -30,17 +29,6 @@ pub const IDLE: Duration = if cfg!(test) {
 
 /// Of so many jobs one is of those that wait behind the others, if any waits there.
 const TURNS: usize = 4;
-
-/// Which of the jobs that wait come first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
-    /// Short requests, and what ends a long one.
-    First,
-    /// Looks at what is stored: they alternate with those.
-    Look,
-    /// Long transfers: behind both.
-    Behind,
-}
 
 /// Blocking work.
 pub type Job = Box<dyn FnOnce() + Send>;
@@ -134,7 +122,7 @@ struct Shared {
     name: String,
     queue: Mutex<Queue>,
     ready: Condvar,
-    /// Jobs that may wait of each [`Turn`].
+    /// Jobs that may wait, and as many behind those.
     limit: usize,
     /// Threads that may live at a time.
     threads: usize,
@@ -158,12 +146,10 @@ impl Shared {
 const PREFIX: &str = "io-";
 
 struct Queue {
-    first: VecDeque<Job>,
-    looks: VecDeque<Job>,
+    jobs: VecDeque<Job>,
+    /// Jobs that wait behind those.
     behind: VecDeque<Job>,
-    /// Whether the last short job was a look.
-    has_looked: bool,
-    /// Jobs begun since one of `behind` was.
+    /// Jobs begun since one of these was.
     passed: usize,
     open: bool,
     /// Threads that live, and those of them that wait for a job.
@@ -172,30 +158,18 @@ struct Queue {
 }
 
 impl Queue {
-    fn of(&mut self, turn: Turn) -> &mut VecDeque<Job> {
-        match turn {
-            Turn::First => &mut self.first,
-            Turn::Look => &mut self.looks,
-            Turn::Behind => &mut self.behind,
-        }
-    }
-
     fn len(&self) -> usize {
-        self.first.len() + self.looks.len() + self.behind.len()
+        self.jobs.len() + self.behind.len()
     }
 
     fn pop(&mut self) -> Option<Job> {
-        let is_their_turn = self.passed + 1 >= TURNS || self.first.is_empty() && self.looks.is_empty();
+        let is_their_turn = self.jobs.is_empty() || self.passed + 1 >= TURNS;
         if is_their_turn && let Some(job) = self.behind.pop_front() {
             self.passed = 0;
             return Some(job);
         }
         self.passed += 1;
-        self.has_looked = self.first.is_empty() || !self.has_looked && !self.looks.is_empty();
-        match self.has_looked {
-            true => self.looks.pop_front(),
-            false => self.first.pop_front(),
-        }
+        self.jobs.pop_front()
     }
 }
 
@@ -220,10 +194,8 @@ impl Workers {
         let shared = Arc::new(Shared {
             name: format!("{PREFIX}{name}"),
             queue: Mutex::new(Queue {
-                first: VecDeque::new(),
-                looks: VecDeque::new(),
+                jobs: VecDeque::new(),
                 behind: VecDeque::new(),
-                has_looked: false,
                 passed: 0,
                 open: true,
                 living: 0,
@@ -250,29 +222,39 @@ impl Workers {
     /// Runs `job` on a worker and waits for its result. What it logs stands in the caller's span, as if it had run
     /// there.
     pub async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, WorkerError> {
-        self.run_in(Turn::First, job).await
+        self.run_in(false, job).await
     }
 
-    /// The same when it is its turn.
-    pub async fn run_in<T: Send + 'static>(
+    /// The same for a job of a long transfer: jobs of [`Workers::run`] come first.
+    pub async fn run_behind<T: Send + 'static>(
         &self,
-        turn: Turn,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, WorkerError> {
+        self.run_in(true, job).await
+    }
+
+    async fn run_in<T: Send + 'static>(
+        &self,
+        is_behind: bool,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, WorkerError> {
         let (done, result) = oneshot::channel();
         let span = tracing::Span::current();
         // A caller that has gone is fine: the work itself has been done.
-        self.submit(turn, Box::new(move || drop(done.send(span.in_scope(job)))))?;
+        self.submit(is_behind, Box::new(move || drop(done.send(span.in_scope(job)))))?;
         result.await.map_err(|_| WorkerError::Panicked)
     }
 
-    fn submit(&self, turn: Turn, job: Job) -> Result<(), WorkerError> {
+    fn submit(&self, is_behind: bool, job: Job) -> Result<(), WorkerError> {
         let shared = match &self.kind {
             WorkersKind::Threads(shared) => shared,
             WorkersKind::Given(pool) => return pool.submit(job),
         };
         let mut queue = shared.queue.lock();
-        let jobs = queue.of(turn);
+        let jobs = match is_behind {
+            true => &mut queue.behind,
+            false => &mut queue.jobs,
+        };
         if jobs.len() >= shared.limit {
             return Err(WorkerError::Busy);
         }
@@ -283,7 +265,11 @@ impl Workers {
             && queue.living == 0
         {
             tracing::error!("{}: no thread can be started: {error}", shared.name);
-            queue.of(turn).pop_back();
+            let jobs = match is_behind {
+                true => &mut queue.behind,
+                false => &mut queue.jobs,
+            };
+            jobs.pop_back();
             return Err(WorkerError::Busy);
         }
         drop(queue);
@@ -375,7 +361,7 @@ mod tests {
             .await
         });
         begun.await.unwrap();
-        workers.submit(Turn::First, Box::new(|| {})).unwrap();
+        workers.submit(false, Box::new(|| {})).unwrap();
         let load = |running, waiting| Load {
             name: "sda".into(),
             running,

@@ -1,11 +1,11 @@
-//! Short jobs come before those of long transfers, looks and others alternate, and no kind crowds out another.
+//! Short jobs come before those of long transfers, and neither kind holds up or crowds out the other.
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
 use parking_lot::Mutex;
 use std::sync::{Arc, mpsc};
 use tokio::task::JoinHandle;
-use world::{Turn, WorkerError, Workers};
+use world::{WorkerError, Workers};
 
 /// One thread that is held up until `go` is sent, so that what waits can be counted.
 struct Held {
@@ -33,12 +33,15 @@ async fn held(queue: usize) -> Held {
 
 impl Held {
     /// Submits a job and returns when it waits.
-    async fn submit(&self, name: &'static str, turn: Turn) -> JoinHandle<Result<(), WorkerError>> {
+    async fn submit(&self, name: &'static str, is_behind: bool) -> JoinHandle<Result<(), WorkerError>> {
         let waiting = self.workers.waiting();
         let (workers, order) = (self.workers.clone(), self.order.clone());
         let job = tokio::spawn(async move {
             let job = move || order.lock().push(name);
-            workers.run_in(turn, job).await
+            match is_behind {
+                true => workers.run_behind(job).await,
+                false => workers.run(job).await,
+            }
         });
         while self.workers.waiting() == waiting {
             tokio::task::yield_now().await;
@@ -52,10 +55,10 @@ async fn short_jobs_come_first_and_long_ones_get_a_turn() {
     let held = held(10).await;
     let mut jobs = vec![];
     for _ in 0..3 {
-        jobs.push(held.submit("long", Turn::Behind).await);
+        jobs.push(held.submit("long", true).await);
     }
     for _ in 0..6 {
-        jobs.push(held.submit("short", Turn::First).await);
+        jobs.push(held.submit("short", false).await);
     }
     held.go.send(()).unwrap();
     for job in jobs {
@@ -70,54 +73,12 @@ async fn short_jobs_come_first_and_long_ones_get_a_turn() {
 }
 
 #[tokio::test]
-async fn looks_and_other_short_jobs_alternate() {
-    let held = held(20).await;
-    let mut jobs = vec![];
-    for _ in 0..10 {
-        jobs.push(held.submit("look", Turn::Look).await);
-    }
-    for _ in 0..3 {
-        jobs.push(held.submit("write", Turn::First).await);
-    }
-    jobs.push(held.submit("long", Turn::Behind).await);
-    held.go.send(()).unwrap();
-    for job in jobs {
-        job.await.unwrap().unwrap();
-    }
-    let order = held.order.lock().clone();
-    assert_eq!(order.iter().filter(|name| **name == "look").count(), 10);
-    let last_write = order.iter().rposition(|name| *name == "write").unwrap();
-    let looks = order[..last_write].iter().filter(|name| **name == "look");
-    assert!((2..=3).contains(&looks.count()), "{order:?}");
-    let long = order.iter().position(|name| *name == "long").unwrap();
-    assert!(long <= 3, "{order:?}");
-}
-
-#[tokio::test]
-async fn looks_take_no_room_from_other_short_jobs() {
-    let held = held(2).await;
-    let mut jobs = vec![
-        held.submit("look", Turn::Look).await,
-        held.submit("look", Turn::Look).await,
-    ];
-    assert_eq!(held.workers.run_in(Turn::Look, || ()).await, Err(WorkerError::Busy));
-    jobs.push(held.submit("write", Turn::First).await);
-    held.go.send(()).unwrap();
-    for job in jobs {
-        job.await.unwrap().unwrap();
-    }
-}
-
-#[tokio::test]
 async fn long_jobs_take_no_room_from_short_ones() {
     let held = held(2).await;
-    let mut jobs = vec![
-        held.submit("long", Turn::Behind).await,
-        held.submit("long", Turn::Behind).await,
-    ];
-    assert_eq!(held.workers.run_in(Turn::Behind, || ()).await, Err(WorkerError::Busy));
-    jobs.push(held.submit("short", Turn::First).await);
-    jobs.push(held.submit("short", Turn::First).await);
+    let mut jobs = vec![held.submit("long", true).await, held.submit("long", true).await];
+    assert_eq!(held.workers.run_behind(|| ()).await, Err(WorkerError::Busy));
+    jobs.push(held.submit("short", false).await);
+    jobs.push(held.submit("short", false).await);
     assert_eq!(held.workers.run(|| ()).await, Err(WorkerError::Busy));
     held.go.send(()).unwrap();
     for job in jobs {
