@@ -134,7 +134,9 @@ def test_a_cosbench_workload_runs_as_it_is(store, tmp_path):
         ("s1-init", "init"), ("s2-prepare", "write"), ("s3-main", "read"), ("s3-main", "write"), ("s3-main", "list"),
         ("s4-cleanup", "delete"), ("s5-dispose", "dispose")]
     assert {line["Succ-Ratio"] for line in lines} == {"100.00%"} and int(lines[1]["Op-Count"]) == 40
-    assert (tmp_path / "csv/workload-config.xml").read_text() == COSBENCH.format(auth_url=store.auth_url)
+    masked = COSBENCH.format(auth_url=store.auth_url).replace("password=testing", "password=***")
+    assert (tmp_path / "csv/workload-config.xml").read_text() == masked
+    assert "testing" not in (tmp_path / "r.json").read_text()
     assert containers(store, "cb-") == []
 
 
