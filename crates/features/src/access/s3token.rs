@@ -8,7 +8,7 @@
 //! With `secret_cache_duration` the secret is asked for as well and kept in this process for so long: Keystone is not
 //! asked about each request, and chunks of a body can be signed.
 //!
-//! Tests: `tests/api/test_s3token.py` with a real Keystone and OpenStack's own filter.
+//! Tests: `tests/api/test_keystone.py` with a real Keystone and OpenStack's own filter.
 
 use super::authtoken::keystone::{Keystone, Unavailable};
 use super::authtoken::take_off;
