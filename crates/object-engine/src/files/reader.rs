@@ -1,6 +1,7 @@
 //! The body of one object, verified on the way.
 
 use super::EngineState;
+use super::hashing;
 use super::quarantine::distrust;
 use crate::engine::ObjectReader;
 use crate::error::EngineError;
@@ -74,6 +75,12 @@ impl ObjectBody {
     }
 }
 
+fn checksum(beginning: &[u8]) -> Md5 {
+    let mut md5 = Md5::new();
+    hashing::update(&mut md5, beginning);
+    md5
+}
+
 /// An [`ObjectReader`] over a file.
 pub(super) struct FileReader {
     body: ObjectBody,
@@ -87,7 +94,7 @@ pub(super) struct FileReader {
 impl FileReader {
     /// Continues after `first`, which the caller has already.
     pub(super) fn begin(body: ObjectBody, file: Box<dyn File>, first: &[u8]) -> Self {
-        let md5 = body.verify.then(|| Md5::new_with_prefix(first));
+        let md5 = body.verify.then(|| checksum(first));
         let position = first.len() as u64;
         Self {
             body,
@@ -130,7 +137,7 @@ impl ObjectReader for FileReader {
         let chunk = self.fill(self.position, max)?;
         self.position += chunk.len() as u64;
         if let Some(md5) = &mut self.md5 {
-            md5.update(&chunk);
+            hashing::update(md5, &chunk);
         }
         if self.position == self.body.info.size
             && let Some(md5) = self.md5.take()
@@ -169,11 +176,7 @@ impl EngineState {
         bytes: &[u8],
     ) -> Result<(), ChecksumMismatch> {
         match self.must_verify(info) {
-            true => self.judge(
-                info,
-                metadata.get(ETAG).unwrap_or_default(),
-                Md5::new_with_prefix(bytes),
-            ),
+            true => self.judge(info, metadata.get(ETAG).unwrap_or_default(), checksum(bytes)),
             false => Ok(()),
         }
     }
