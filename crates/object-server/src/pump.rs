@@ -1,7 +1,8 @@
 //! What is left of a body on its way from the device to a receiver that takes it at its own pace.
 //!
-//! One chunk is read ahead, in the channel, while the one before is being written. When the receiver takes nothing for
-//! [`SLOW`], that chunk is taken back, and read again once the receiver comes for it; from then on chunks are small.
+//! One chunk is read ahead, in the channel, while the one before is being written. Chunks begin small and double up to
+//! [`CHUNK`] while the receiver takes them. When it takes nothing for [`SLOW`], the chunk in the channel is taken back,
+//! and read again once the receiver comes for it; then they begin small again.
 //! Always holds: a receiver that takes nothing holds one chunk, and that of the channel for no longer than [`SLOW`];
 //! bytes that are read again are the same bytes, or the body fails.
 
@@ -19,8 +20,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes per read: few hops for a big object. The first look and the read behind it are one together.
 pub(crate) const CHUNK: usize = 256 * 1024;
-/// ... for a receiver that took none for [`SLOW`], until it takes one sooner.
-const SLOW_CHUNK: usize = 64 * 1024;
+/// ... for a receiver that has not been seen to take any yet, or took none for [`SLOW`].
+const SMALL_CHUNK: usize = 64 * 1024;
 const SLOW: Duration = Duration::from_secs(1);
 
 /// A stretch of a body to send.
@@ -54,6 +55,8 @@ pub(crate) struct Pump {
     first: usize,
     feed: Feed,
     lent: Option<Lent>,
+    /// How long the next one is at most.
+    chunk: usize,
 }
 
 /// A chunk in the channel, and where it is in the object.
@@ -87,6 +90,7 @@ impl Pump {
             first,
             feed,
             lent: None,
+            chunk: SMALL_CHUNK,
         }
     }
 
@@ -108,27 +112,22 @@ impl Pump {
                 return Ok(false);
             }
         }
-        Ok(self.room().await?.is_some())
+        self.room().await
     }
 
     async fn send(&mut self, piece: BodyPiece) -> Result<bool, BodyError> {
         let (mut offset, mut left, is_rest) = match piece {
             BodyPiece::Bytes(bytes) => {
-                return Ok(bytes.is_empty() || self.room().await?.is_some() && self.feed.send(bytes).await);
+                return Ok(bytes.is_empty() || self.room().await? && self.feed.send(bytes).await);
             }
             BodyPiece::Range(range) => (range.start, range.len(), false),
             BodyPiece::Rest(length) => (self.first as u64, length, true),
         };
-        let mut most = match is_rest {
-            true => CHUNK.saturating_sub(self.first).max(SLOW_CHUNK),
-            false => CHUNK,
-        };
         while left > 0 {
-            let Some(room) = self.room().await? else {
+            if !self.room().await? {
                 return Ok(false);
-            };
-            let want = usize::try_from(left).unwrap_or(usize::MAX).min(most.min(room));
-            most = CHUNK;
+            }
+            let want = usize::try_from(left).unwrap_or(usize::MAX).min(self.chunk);
             let chunk = self
                 .read(if is_rest { Read::Next } else { Read::At(offset) }, want)
                 .await?;
@@ -139,6 +138,7 @@ impl Pump {
             if !self.hand_over(chunk, offset).await {
                 return Ok(false);
             }
+            self.chunk = (self.chunk * 2).min(CHUNK);
             left -= length;
             offset += length;
         }
@@ -147,7 +147,7 @@ impl Pump {
 
     /// `false` when the receiver has gone. A small chunk is not worth taking back.
     async fn hand_over(&mut self, chunk: Bytes, offset: u64) -> bool {
-        if chunk.len() <= SLOW_CHUNK {
+        if chunk.len() <= SMALL_CHUNK {
             return self.feed.send(chunk).await;
         }
         let loan = self.feed.lend(chunk).await;
@@ -155,24 +155,24 @@ impl Pump {
         self.lent.is_some()
     }
 
-    /// Waits until the receiver has taken the last chunk: how many bytes it is to get next, `None` when it has gone.
-    async fn room(&mut self) -> Result<Option<usize>, BodyError> {
+    /// Waits until the receiver has taken the last chunk; `false` when it has gone.
+    async fn room(&mut self) -> Result<bool, BodyError> {
         let lent = self.lent.take();
         let ready = world::clock::timeout(&*self.clock, SLOW, self.feed.ready()).await;
         if let Ok(is_there) = ready {
-            return Ok(is_there.then_some(CHUNK));
+            return Ok(is_there);
         }
+        self.chunk = SMALL_CHUNK;
         let taken_back = lent.and_then(|lent| Some((lent.offset, lent.loan.take_back()?)));
-        let is_there = match taken_back {
-            Some((offset, chunk)) => self.send_again(offset, chunk).await?,
-            None => self.feed.ready().await,
-        };
-        Ok(is_there.then_some(SLOW_CHUNK))
+        match taken_back {
+            Some((offset, chunk)) => self.send_again(offset, chunk).await,
+            None => Ok(self.feed.ready().await),
+        }
     }
 
     /// What was taken back, once the receiver comes for it.
     async fn send_again(&mut self, offset: u64, chunk: Bytes) -> Result<bool, BodyError> {
-        let parts = chunk.chunks(SLOW_CHUNK);
+        let parts = chunk.chunks(SMALL_CHUNK);
         let parts: Vec<(usize, u64)> = parts.map(|part| (part.len(), xxh3_64(part))).collect();
         drop(chunk);
         let mut offset = offset;
