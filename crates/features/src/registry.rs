@@ -165,12 +165,6 @@ pub const FEATURES: &[(&str, Make)] = &[
     }),
     ("s3api", |context, options| {
         let settings: S3ApiSettings = Options::read(options)?;
-        if settings.s3_acl {
-            return Err(options.wrong(
-                "s3_acl",
-                "false: S3's own ACLs are not served yet, and nobody else would check them",
-            ));
-        }
         Ok(Arc::new(S3Front::new(Arc::new(settings), context.world.clock.clone())))
     }),
     (S3_OPERATIONS, |context, options| {

@@ -1,8 +1,12 @@
 //! CopyObject: a copy inside the cluster, by Swift's own.
 
+use super::access_checks::OBJECTS_LIST;
 use super::conditional::LEASE;
 use super::{Done, Operation, document, headers, tag_set, versions};
-use crate::error::{CONDITIONAL_REQUEST_CONFLICT, INVALID_ARGUMENT, INVALID_REQUEST, PRECONDITION_FAILED, S3Error};
+use crate::call::is_bucket_name;
+use crate::error::{
+    CONDITIONAL_REQUEST_CONFLICT, INVALID_ARGUMENT, INVALID_REQUEST, NO_SUCH_BUCKET, PRECONDITION_FAILED, S3Error,
+};
 use crate::xml::XmlWriter;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
@@ -63,6 +67,7 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
     };
     put.headers
         .insert(X_OBJECT_TAGS, tags.unwrap_or(HeaderValue::from_static("")));
+    put.headers.extend(operation.list_of_new(OBJECTS_LIST)?);
     let gate = operation.condition().await?;
     if let Some(gate) = &gate {
         gate.mark(&mut put.headers);
@@ -153,11 +158,17 @@ fn directive(operation: &Operation<'_>, name: &'static str) -> Result<bool, S3Er
 /// The source's headers, if it is there and as the client wants it.
 pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySource) -> Result<HeaderMap, S3Error> {
     let CopySource { bucket, key, version } = source;
+    let settings = &operation.service.settings;
+    if settings.s3_acl && !is_bucket_name(bucket, settings.dns_compliant_bucket_names) {
+        // A container of parts or versions, which has no list.
+        return Err(NO_SUCH_BUCKET.about("BucketName", bucket));
+    }
     let mut head = operation.further(
         Method::HEAD,
         operation.account().with_container(bucket).with_object(key),
     );
     operation.aim_at_version(&mut head, version.as_deref());
+    let bare = head.without_body();
     let mut conditions = HeaderMap::new();
     for (sent, meant) in CONDITIONS {
         if let Some(value) = operation.request.headers.get(sent) {
@@ -166,6 +177,7 @@ pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySourc
     }
     head.headers.extend(headers::conditions(&conditions));
     let response = operation.send(head).await;
+    operation.may_read(&response, bare).await?;
     match response.status().as_u16() {
         200..=299 => Ok(response.headers().clone()),
         304 | 412 => Err(PRECONDITION_FAILED.into()),
@@ -177,7 +189,7 @@ pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySourc
                 .await;
             Err(match container.exists() {
                 true => crate::error::NO_SUCH_KEY.about("Key", key),
-                false => crate::error::NO_SUCH_BUCKET.about("BucketName", bucket),
+                false => NO_SUCH_BUCKET.about("BucketName", bucket),
             })
         }
         _ => Err(operation.refusal(&response).await),
