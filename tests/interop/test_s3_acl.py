@@ -419,3 +419,20 @@ def test_a_new_list_is_as_old_as_its_object(gateways, ours):
         gateway.do(OWNER, "PUT", "/aged/o?acl", headers={"x-amz-acl": acl})
         ticks.append(int(swift.do("HEAD", "aged", "o")["X-Timestamp"].replace(".", "")))
     assert ticks[1] == ticks[0] + 1
+
+
+def test_links_of_swift_do_not_lead_to_other_accounts(gateways, ours):
+    """What has no owner is open to the users of its account: a link of another account's does not make it so to them."""
+    gateway = gateways["ours open"]
+    victim, attacker = Client(gateway.auth_url, ELSEWHERE), Client(gateway.auth_url)
+    for client in (victim, attacker):
+        client.put("linked")
+        client.put("linked", "o", body=b"secret")
+    for target in ("AUTH_test2", "AUTH_test"):
+        attacker.put("linked", f"link {target}", headers={"X-Symlink-Target": "linked/o", "X-Symlink-Target-Account": target})
+    if ours == "martlet":
+        for user in (OWNER, PLAIN):
+            assert gateway.do(user, "GET", "/linked/link%20AUTH_test").text == "secret"
+            for method, target, headers in (("GET", "", {}), ("HEAD", "", {}), ("GET", "?acl", {}), ("GET", "", {"If-Match": "x"})):
+                assert gateway.ask(user, method, f"/linked/link%20AUTH_test2{target}", headers=headers).status == 403
+            assert gateway.ask(user, "PUT", "/linked/copy", headers={"x-amz-copy-source": "/linked/link%20AUTH_test2"}).code == "AccessDenied"

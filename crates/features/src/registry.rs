@@ -359,7 +359,7 @@ fn check_identity_headers(pipeline: &[Stage<'_>]) -> Result<(), SettingsError> {
         true => Ok(()),
         false => Err(pipeline[s3token].options.wrong(
             "use",
-            "authtoken in front of s3token and keystoneauth in the pipeline: it takes off what clients say of themselves",
+            "authtoken in front of s3token and keystoneauth in the pipeline: it takes off what clients claim to be",
         )),
     }
 }

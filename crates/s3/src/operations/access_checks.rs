@@ -8,9 +8,11 @@
 use super::Operation;
 use crate::acl::{AccessControl, AclPermission, Needed, needed};
 use crate::error::{ACCESS_DENIED, NO_SUCH_BUCKET, S3Error, SERVICE_UNAVAILABLE};
+use http::header::CONTENT_LOCATION;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use identity::VerifiedKey;
-use request_pipeline::{ClientRequest, Response};
+use request_pipeline::Response;
+use vocabulary::EntityPath;
 
 /// The list of an object, and of what an upload is to become.
 pub(super) const OBJECTS_LIST: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-acl");
@@ -50,7 +52,7 @@ impl Operation<'_> {
             Needed::OnObject(_) | Needed::OwnObject => {
                 let (headers, list) = self.list_of_object().await?;
                 let is_allowed = match needed {
-                    Needed::OnObject(permission) => self.grants(&list, permission),
+                    Needed::OnObject(permission) => self.object_grants(&headers, &list, permission),
                     _ => self.owns(&list),
                 };
                 allowed.object = Some((headers, list));
@@ -109,9 +111,14 @@ impl Operation<'_> {
         }
     }
 
-    /// Refuses an answer with an object that the user may not read; `bare` asks for its headers without conditions,
-    /// for answers that do not have its list.
-    pub(super) async fn may_read(&self, response: &Response, bare: ClientRequest) -> Result<(), S3Error> {
+    /// Refuses an answer with an object that the user may not read. One that does not have the object's list, as its
+    /// condition did not hold, is followed by a look at the object.
+    pub(super) async fn may_read(
+        &self,
+        response: &Response,
+        object: impl FnOnce() -> EntityPath,
+        version: Option<&str>,
+    ) -> Result<(), S3Error> {
         if !self.service.settings.s3_acl || response.status() == 404 {
             return Ok(());
         }
@@ -119,17 +126,28 @@ impl Operation<'_> {
         let headers = match response.status().is_success() {
             true => response.headers(),
             false => {
+                let mut bare = self.further(Method::HEAD, object());
+                self.aim_at_version(&mut bare, version);
                 looked_at = self.send(bare).await;
-                if looked_at.status() == 404 {
-                    return Ok(());
+                if !looked_at.status().is_success() {
+                    return Err(self.refusal(&looked_at).await);
                 }
                 looked_at.headers()
             }
         };
-        match self.grants(&list_in(headers, &OBJECTS_LIST), AclPermission::Read) {
+        match self.object_grants(headers, &list_in(headers, &OBJECTS_LIST), AclPermission::Read) {
             true => Ok(()),
             false => Err(ACCESS_DENIED.into()),
         }
+    }
+
+    /// Whether an object's list grants this. What a link of Swift's leads to in another account is not open to all for
+    /// want of an owner.
+    fn object_grants(&self, headers: &HeaderMap, list: &AccessControl, permission: AclPermission) -> bool {
+        let leads_to = headers.get(CONTENT_LOCATION).and_then(|path| path.to_str().ok());
+        let account = vocabulary::names::quote(&self.account().account);
+        let leads_away = leads_to.is_some_and(|path| path.split('/').nth(2) != Some(&account));
+        self.grants(list, permission) && !(leads_away && list.owner.is_none())
     }
 
     /// Whether objects may be put into the bucket and deleted there.

@@ -163,12 +163,9 @@ pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySourc
         // A container of parts or versions, which has no list.
         return Err(NO_SUCH_BUCKET.about("BucketName", bucket));
     }
-    let mut head = operation.further(
-        Method::HEAD,
-        operation.account().with_container(bucket).with_object(key),
-    );
+    let entity = || operation.account().with_container(bucket).with_object(key);
+    let mut head = operation.further(Method::HEAD, entity());
     operation.aim_at_version(&mut head, version.as_deref());
-    let bare = head.without_body();
     let mut conditions = HeaderMap::new();
     for (sent, meant) in CONDITIONS {
         if let Some(value) = operation.request.headers.get(sent) {
@@ -177,7 +174,7 @@ pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySourc
     }
     head.headers.extend(headers::conditions(&conditions));
     let response = operation.send(head).await;
-    operation.may_read(&response, bare).await?;
+    operation.may_read(&response, entity, version.as_deref()).await?;
     match response.status().as_u16() {
         200..=299 => Ok(response.headers().clone()),
         304 | 412 => Err(PRECONDITION_FAILED.into()),

@@ -48,9 +48,8 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     operation.aim_at_version(&mut ask, version);
     let wants_checksum = operation.request.header("x-amz-checksum-mode") == Some("ENABLED");
     let response = operation.send(ask).await;
-    let mut bare = operation.further(Method::HEAD, operation.container().with_object(operation.key()));
-    operation.aim_at_version(&mut bare, version);
-    operation.may_read(&response, bare).await?;
+    let object = || operation.container().with_object(operation.key());
+    operation.may_read(&response, object, version).await?;
     if let Some(number) = part
         && (response.status() == 416 || (number > 1 && response.status() == 200))
     {
