@@ -348,8 +348,8 @@ const AUTHENTICATORS: [&str; 2] = ["tempauth", "keystoneauth"];
 /// Filters that verify signatures of S3.
 const VERIFY_SIGNATURES: [&str; 2] = ["tempauth", "s3token"];
 
-/// `s3token` and `keystoneauth` speak to each other in headers about the user, which only `authtoken` takes off requests
-/// that are not signed: without it a client would say itself who it is.
+/// `s3token` and `keystoneauth` speak to each other in headers about the user, which only `authtoken` takes off
+/// requests that are not signed: without it a client would say itself who it is.
 fn check_identity_headers(pipeline: &[Stage<'_>]) -> Result<(), SettingsError> {
     let position = |egg| pipeline.iter().position(|stage| stage.egg == egg);
     let (Some(s3token), Some(keystoneauth)) = (position("s3token"), position("keystoneauth")) else {
@@ -359,7 +359,7 @@ fn check_identity_headers(pipeline: &[Stage<'_>]) -> Result<(), SettingsError> {
         true => Ok(()),
         false => Err(pipeline[s3token].options.wrong(
             "use",
-            "authtoken in front of s3token and keystoneauth in the pipeline: it takes off what clients claim to be",
+            "authtoken in front of s3token and keystoneauth: it takes off what clients say of themselves",
         )),
     }
 }

@@ -4,6 +4,7 @@ use super::access_checks::OBJECTS_LIST;
 use super::conditional::LEASE;
 use super::{Done, Operation, document, headers, tag_set, versions};
 use crate::call::is_bucket_name;
+use crate::checksum_of_parts::StoredChecksum;
 use crate::error::{
     CONDITIONAL_REQUEST_CONFLICT, INVALID_ARGUMENT, INVALID_REQUEST, NO_SUCH_BUCKET, PRECONDITION_FAILED, S3Error,
 };
@@ -31,6 +32,15 @@ pub(super) struct CopySource {
 }
 
 impl CopySource {
+    /// The source itself.
+    pub(super) fn read(&self, operation: &Operation<'_>) -> ClientRequest {
+        let entity = operation.account().with_container(&self.bucket).with_object(&self.key);
+        let mut get = operation.further(Method::GET, entity);
+        get.set_header("x-newest", "true");
+        operation.aim_at_version(&mut get, self.version.as_deref());
+        get
+    }
+
     /// Makes a PUT of the destination a copy of it; the version stands in the query, as Swift's `copy` wants it.
     pub(super) fn ask(&self, operation: &Operation<'_>, put: &mut ClientRequest) {
         put.set_header("x-copy-from", &quote(&format!("/{}/{}", self.bucket, self.key)));
@@ -80,7 +90,7 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
     if gate.is_some() && response.status() == 202 {
         return Err(CONDITIONAL_REQUEST_CONFLICT.into());
     }
-    let mut answer = copied(&operation, response.headers(), "CopyObjectResult");
+    let mut answer = copied(&operation, response.headers(), "CopyObjectResult", None);
     versions::show(answer.headers_mut(), response.headers());
     if let Some(version) = response.headers().get("x-copied-from-version-id") {
         answer
@@ -91,7 +101,12 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
 }
 
 /// The document about a copy that was made, from the headers of the answer to its PUT.
-pub(super) fn copied(operation: &Operation<'_>, swift: &HeaderMap, root: &'static str) -> Response {
+pub(super) fn copied(
+    operation: &Operation<'_>,
+    swift: &HeaderMap,
+    root: &'static str,
+    checksum: Option<&StoredChecksum>,
+) -> Response {
     let written = swift.get("last-modified").and_then(|value| value.to_str().ok());
     let written = written.and_then(calendar::parse_http);
     let written = written.unwrap_or_else(|| operation.service.world.clock.now().seconds_ceil());
@@ -102,6 +117,9 @@ pub(super) fn copied(operation: &Operation<'_>, swift: &HeaderMap, root: &'stati
         "ETag",
         etag.as_ref().and_then(|etag| etag.to_str().ok()).unwrap_or_default(),
     );
+    if let Some(checksum) = checksum {
+        xml.text(checksum.algorithm.element(), &checksum.value);
+    }
     document(xml)
 }
 
