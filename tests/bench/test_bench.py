@@ -201,7 +201,7 @@ def test_an_interrupted_run_says_so_and_keeps_what_it_has(tmp_path):
     ('workers="4"', 'wrokers="4"', 'w.xml:11: <work name="main">: attribute wrokers: expected name, type, workers'),
     ("u(1,4)", "u(4,1)", 'containers="u(4,1)": expected c(n), u(a,b)'),
     ('ratio="70"', 'ratio="60"', 'w.xml:11: <work name="main">: the ratios of its operations add up to 90: expected 100'),
-    ('type="read"', 'type="raed"', 'type="raed": expected read, write, filewrite, delete, list or head'),
+    ('type="read"', 'type="raed"', 'type="raed": expected read, write, filewrite, delete, list, head, post or copy'),
     ('<storage type="swift" />', '<storage type="ampli" />', '<storage type="ampli">: this program speaks swift, s3, mock or none'),
     ("runtime=", "totalOps='5' runtime=", "expected only one of runtime, totalOps and totalBytes"),
     ("{auth_url}", "http://127.0.0.1:1/auth/v1.0", "http://127.0.0.1:1/auth/v1.0: cannot connect"),

@@ -59,6 +59,14 @@ pub struct Prepared {
 /// Reads the workload, opens its stores and looks at their containers.
 pub async fn prepare(arguments: &RunArguments, world: &World) -> Result<Prepared, Fault> {
     let (mut workload, source) = read_workload(world, &arguments.workload, &arguments.extent.extent())?;
+    for path in arguments.json.iter().chain(&arguments.html) {
+        if world.files.info(path).is_ok() {
+            let path = path.display();
+            return Err(Fault::caller(format!(
+                "{path} is there already: reports go into new files"
+            )));
+        }
+    }
     if !arguments.stages.is_empty() {
         let wanted = |stage: &Stage| arguments.stages.contains(&stage.name);
         if let Some(missing) = arguments

@@ -7,6 +7,7 @@
 //! not empty.
 
 pub mod cosbench;
+pub mod detail;
 pub mod masked;
 pub mod mistake;
 pub mod named;
@@ -16,6 +17,7 @@ pub mod selector;
 pub mod size;
 pub mod xml;
 
+use crate::workload::detail::OperationDetail;
 use crate::workload::parameters::Parameters;
 use crate::workload::selector::Selector;
 use crate::workload::size::Sizes;
@@ -194,6 +196,8 @@ pub struct WorkOperation {
     pub with_container: bool,
     /// Files whose content is sent, in their order.
     pub files: Option<std::path::PathBuf>,
+    /// Ranges, parts, copies, conditions, versions.
+    pub detail: OperationDetail,
 }
 
 /// What bodies are made of.
@@ -220,6 +224,10 @@ pub enum OperationKind {
     List,
     /// Asks for an object's metadata.
     Head,
+    /// Changes an object's metadata.
+    Post,
+    /// Copies an object within the store.
+    Copy,
     /// Makes a container.
     MakeContainer,
     /// Deletes a container.
@@ -228,13 +236,15 @@ pub enum OperationKind {
 
 impl OperationKind {
     /// Those that a workload may name, with their names.
-    pub const NAMED: [(&'static str, OperationKind); 6] = [
+    pub const NAMED: [(&'static str, OperationKind); 8] = [
         ("read", OperationKind::Read),
         ("write", OperationKind::Write),
         ("filewrite", OperationKind::FileWrite),
         ("delete", OperationKind::Delete),
         ("list", OperationKind::List),
         ("head", OperationKind::Head),
+        ("post", OperationKind::Post),
+        ("copy", OperationKind::Copy),
     ];
 
     /// As reports call it: COSBench names operations of special works after these.

@@ -6,7 +6,7 @@
 
 use super::http::{Outgoing, StoreConnection};
 use super::http_store::{Dialect, HttpStore};
-use super::{Store, StoreRequest, s3, swift};
+use super::{RequestDetail, Store, StoreRequest, s3, swift};
 use crate::content::ContentKey;
 use crate::figures::Failure;
 use crate::workload::{OperationKind, Work};
@@ -98,6 +98,7 @@ impl Looks<'_> {
             chunked: false,
             verifies: false,
             file: None,
+            detail: RequestDetail::default(),
         };
         let mut head = vec![];
         self.store.head(&request, self.world.clock.now(), &mut head);

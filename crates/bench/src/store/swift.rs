@@ -4,6 +4,7 @@ use super::StoreRequest;
 use crate::figures::Failure;
 use crate::workload::OperationKind;
 use std::io::Write;
+use vocabulary::Timestamp;
 use vocabulary::names::quote;
 
 /// Containers that a run of this program has made carry it, and no others are written to or deleted.
@@ -26,13 +27,20 @@ impl Swift {
         })
     }
 
+    /// The header that says who asks.
+    pub fn token_header(&self) -> String {
+        format!("X-Auth-Token: {}\r\n", self.token)
+    }
+
     /// Request line and headers.
-    pub fn head(&self, request: &StoreRequest<'_>, base: &str, host: &str, head: &mut Vec<u8>) {
+    pub fn head(&self, request: &StoreRequest<'_>, base: &str, host: &str, now: Timestamp, head: &mut Vec<u8>) {
         let verb = match request.kind {
             OperationKind::Read | OperationKind::List => "GET",
             OperationKind::Write | OperationKind::FileWrite | OperationKind::MakeContainer => "PUT",
             OperationKind::Delete | OperationKind::DeleteContainer => "DELETE",
             OperationKind::Head => "HEAD",
+            OperationKind::Post => "POST",
+            OperationKind::Copy => "COPY",
         };
         head.clear();
         // Writing to memory does not fail.
@@ -50,12 +58,23 @@ impl Swift {
             }
             OperationKind::MakeContainer => {
                 let _ = write!(head, "Content-Length: 0\r\n{MARK}: yes\r\n");
+                if request.detail.has_versions {
+                    head.extend_from_slice(b"X-Versions-Enabled: true\r\n");
+                }
                 if let Some(policy) = &self.policy {
                     let _ = write!(head, "X-Storage-Policy: {policy}\r\n");
                 }
             }
+            OperationKind::Post => {
+                let _ = write!(head, "Content-Length: 0\r\nX-Object-Meta-Bench: {}\r\n", now.normal());
+            }
+            OperationKind::Copy => {
+                let (container, object) = (quote(request.container), quote(request.detail.copy));
+                let _ = write!(head, "Content-Length: 0\r\nDestination: {container}/{object}\r\n");
+            }
             _ => {}
         }
+        request.detail.write_headers(head);
         head.extend_from_slice(b"\r\n");
     }
 
@@ -64,7 +83,8 @@ impl Swift {
         let is_good = match (request.kind, status) {
             // What is to be gone is gone.
             (OperationKind::DeleteContainer | OperationKind::Delete, 404) => true,
-            (_, status) => (200..300).contains(&status),
+            (_, status) if request.detail.allows(status) => true,
+            (_, status) => (200..300).contains(&status) && request.detail.fits(status),
         };
         (!is_good).then_some(Failure::Status(status))
     }

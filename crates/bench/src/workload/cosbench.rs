@@ -5,6 +5,7 @@
 //! Always holds: an element or attribute that is not known is refused by name and line, and so is a value that is none.
 //! Source: COSBench User Guide 0.4.2, chapter 4 (the format) and its sample configurations.
 
+use super::detail::{OperationDetail, complete};
 use super::mistake::{WorkloadMistake, one_of};
 use super::parameters::Parameters;
 use super::selector::Selector;
@@ -34,6 +35,13 @@ pub(super) const OPERATION_PARAMETERS: &[&str] = &[
     "hashCheck",
     "files",
     "fileselection",
+    "range",
+    "range_sizes",
+    "part_size",
+    "to_objects",
+    "if_none_match",
+    "if_match",
+    "versioned",
 ];
 
 /// Reads a workload.
@@ -54,13 +62,14 @@ pub fn parse(text: &str) -> Result<Workload, WorkloadMistake> {
     };
     flow.allow(&["config"], &["auth", "storage", "workstage"])?;
     let above = above.within(flow)?;
-    let stages: Vec<Stage> = flow
+    let mut stages: Vec<Stage> = flow
         .all("workstage")
         .map(|stage| read_stage(stage, &above))
         .collect::<Result<_, _>>()?;
     if stages.is_empty() {
         return Err(flow.mistake(WorkloadMistake::new("expected a <workstage> inside it")));
     }
+    complete(&mut stages);
     Ok(Workload {
         name: need(&root, "name")?.to_owned(),
         description: root.get("description").unwrap_or_default().to_owned(),
@@ -324,7 +333,9 @@ pub(super) fn operation(
         OperationKind::Write => Some(Sizes::parse("sizes", parameters.need("sizes")?)?),
         _ => None,
     };
+    let (oprefix, osuffix) = (text("oprefix", "myobjects_"), text("osuffix", ""));
     Ok(WorkOperation {
+        detail: OperationDetail::read(kind, parameters, sizes.as_ref(), &oprefix, &osuffix)?,
         id,
         kind,
         ratio,
@@ -335,9 +346,9 @@ pub(super) fn operation(
             suffix: text("csuffix", ""),
         },
         objects: objects.map(|numbers| NumberedNames {
-            prefix: text("oprefix", "myobjects_"),
+            prefix: oprefix,
             numbers,
-            suffix: text("osuffix", ""),
+            suffix: osuffix,
         }),
         sizes,
         chunked: parameters.flag("chunked")?,

@@ -57,10 +57,12 @@ pub fn parse(text: &str) -> Result<Workload, WorkloadMistake> {
             .ok_or_else(|| WorkloadMistake::new(format!("{name}: expected a table")))?;
         read_stage(table, &storage, &auth).map_err(|wrong| wrong.within(name))
     };
+    let mut stages: Vec<Stage> = stages.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    super::detail::complete(&mut stages);
     Ok(Workload {
         name: text_of(&table, "name")?.unwrap_or_else(|| "workload".to_owned()),
         description: text_of(&table, "description")?.unwrap_or_default(),
-        stages: stages.iter().enumerate().map(read).collect::<Result<_, _>>()?,
+        stages,
     })
 }
 

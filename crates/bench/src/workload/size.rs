@@ -64,6 +64,19 @@ impl Sizes {
     }
 }
 
+/// A number of bytes from 1 on: `5MB`.
+pub(super) fn bytes(name: &str, text: &str) -> Result<u64, WorkloadMistake> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = UNITS
+        .into_iter()
+        .find(|(word, _)| word.eq_ignore_ascii_case(&text[digits.len()..]));
+    let number: Option<u64> = digits.trim().parse().ok().filter(|number| *number > 0);
+    let size = number
+        .zip(unit)
+        .and_then(|(number, (_, unit))| number.checked_mul(unit));
+    size.ok_or_else(|| WorkloadMistake::value(name, text, "bytes with a unit, from 1 on: 64KB or 5MB"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::Sizes;
