@@ -59,7 +59,7 @@ operations = [
     {{ id = "copy", type = "copy", ratio = 50, cprefix = "bench-plain-", containers = "u(1,2)", objects = "u(11,14)", to_objects = "u(21,24)" }},
 ]
 """
-WRITTEN_ONCE = {f"myobjects_{number}" for number in range(15, 19)}
+WRITTEN_ONCE = {f"myobjects{number}" for number in range(15, 19)}
 CLEANUP = """
 [[stage]]
 type = "cleanup"
@@ -139,18 +139,18 @@ def test_operations_do_what_they_say_and_leave_nothing(storage, tmp_path):
     assert done["once"]["bytes"] == 5000 * len(new) and done["once"]["succeeded"] > len(new) > 0
     if "s3" not in text:
         segments = [name for name in names if name.startswith(".segments/")]
-        assert segments == [f".segments/myobjects_{number}/6000000/5500000/0000000{part}" for number in (1, 2) for part in (0, 1)]
-        reply = client.send("HEAD", f"{client.root}/bench-plain-1/myobjects_1")
+        assert segments == [f".segments/myobjects{number}/6000000/5500000/0000000{part}" for number in (1, 2) for part in (0, 1)]
+        reply = client.send("HEAD", f"{client.root}/bench-plain-1/myobjects1")
         assert (reply["X-Static-Large-Object"], reply["Content-Length"]) == ("True", "6000000")
-        metadata = client.send("HEAD", f"{client.root}/bench-old-1/myobjects_1")["X-Object-Meta-Bench"]
+        metadata = client.send("HEAD", f"{client.root}/bench-old-1/myobjects1")["X-Object-Meta-Bench"]
         assert metadata is not None
         versions = listed(client, "bench-old-1", "&versions")
         assert len(versions) == done["old"]["succeeded"] > 4
-    copied = [name for name in names if "myobjects_21" <= name <= "myobjects_24"]
+    copied = [name for name in names if "myobjects21" <= name <= "myobjects24"]
     assert copied and len(client.get("bench-plain-1", copied[0])) == 5000
     # An upload that was given up, and a segment of no object, go as well.
     if "s3" not in text:
-        client.put("bench-plain-1", ".segments/myobjects_9/1/1/00000000", body=b"x")
+        client.put("bench-plain-1", ".segments/myobjects9/1/1/00000000", body=b"x")
     bench("run", workload, "--stages", "cleanup,old,dispose,gone")
     left = client.send("GET", f"{client.root}?prefix=bench-").body.decode().split()
     assert [name for name in left if name.startswith(("bench-plain-", "bench-old-"))] == []
@@ -163,8 +163,8 @@ def test_a_range_that_is_ignored_and_a_wrong_one_are_failures(shared, tmp_path):
     login = ["-A", swift.auth_url, "-U", "test:tester", "-K", "testing"]
     size = ["--containers", "1", "--objects", "4", "--workers", "2"]
     bench("run", "pebbles", *login, *size, "--stages", "init,prepare")
-    client.put("bench-pebbles-1", "myobjects_2", body=b"x" * 10_000)
-    client.put("bench-pebbles-1", "myobjects_3", body=b"short")
+    client.put("bench-pebbles-1", "myobjects2", body=b"x" * 10_000)
+    client.put("bench-pebbles-1", "myobjects3", body=b"short")
     (tmp_path / "w.toml").write_text("""
 [[stage]]
 name = "main"

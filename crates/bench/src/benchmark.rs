@@ -59,7 +59,9 @@ pub struct Prepared {
 /// Reads the workload, opens its stores and looks at their containers.
 pub async fn prepare(arguments: &RunArguments, world: &World) -> Result<Prepared, Fault> {
     let (mut workload, source) = read_workload(world, &arguments.workload, &arguments.extent.extent())?;
-    for path in arguments.json.iter().chain(&arguments.html) {
+    let base = cosbench::base_name(&workload.name, arguments.run);
+    let csv = arguments.csv.as_ref().map(|folder| folder.join(format!("{base}.csv")));
+    for path in arguments.json.iter().chain(&arguments.html).chain(&csv) {
         if world.files.info(path).is_ok() {
             let path = path.display();
             return Err(Fault::caller(format!(
@@ -260,7 +262,7 @@ pub async fn run_stage(
     watch: &Arc<LoadWatch>,
     options: &LoadOptions,
 ) -> Result<StageReport, Fault> {
-    let begun = world.clock.elapsed();
+    let (begun, begun_at) = (world.clock.elapsed(), world.clock.now().as_f64());
     let works: Vec<Arc<Work>> = stage.works.iter().cloned().map(Arc::new).collect();
     let running = works
         .iter()
@@ -274,6 +276,7 @@ pub async fn run_stage(
             .zip(&results)
             .map(|(work, result)| WorkReport::of(work, result))
             .collect(),
+        begun: begun_at,
         lasted: world.clock.elapsed().saturating_sub(begun).as_secs_f64(),
     })
 }
@@ -312,11 +315,28 @@ fn write_files(arguments: &RunArguments, world: &World, report: &RunReport) -> R
         {
             return Err(Fault::caller(format!("{}: {error}", folder.display())));
         }
-        for (name, text) in cosbench::files(report, arguments.run) {
-            write_file(world, &folder.join(name), &text)?;
+        for file in cosbench::files(report, arguments.run) {
+            let path = folder.join(&file.name);
+            match file.heading {
+                None => write_file(world, &path, &file.text)?,
+                Some(heading) => append(world, &path, heading, &file.text)?,
+            }
         }
     }
     Ok(())
+}
+
+/// Writes behind what a file has; a new one begins with a line that names the columns.
+fn append(world: &World, path: &Path, heading: &str, text: &str) -> Result<(), Fault> {
+    let written = || {
+        let file = world.files.open(path, world::files::Purpose::Append)?;
+        let size = file.info()?.size;
+        match size {
+            0 => file.write_all_at(format!("{heading}\n{text}").as_bytes(), 0),
+            size => file.write_all_at(text.as_bytes(), size),
+        }
+    };
+    written().map_err(|error: io::Error| Fault::caller(format!("{}: {error}", path.display())))
 }
 
 fn write_file(world: &World, path: &Path, text: &str) -> Result<(), Fault> {

@@ -56,12 +56,14 @@ pub struct Manifest {
 }
 
 /// A stage.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct StageReport {
     /// Its name.
     pub name: String,
     /// In their order.
     pub works: Vec<WorkReport>,
+    /// When it began: seconds since 1970.
+    pub begun: f64,
     /// From its start to its end, in seconds.
     pub lasted: f64,
 }
@@ -91,9 +93,6 @@ pub struct WorkReport {
     pub total: OperationReport,
     /// By interval.
     pub over_time: Vec<IntervalReport>,
-    /// Counts of times up to each multiple of ten milliseconds, as COSBench has them.
-    #[serde(skip)]
-    pub steps: Vec<u64>,
 }
 
 /// An operation.
@@ -119,6 +118,12 @@ pub struct OperationReport {
     pub latency: TimesReport,
     /// To its first byte, in milliseconds.
     pub first_byte: TimesReport,
+    /// Counts of times up to each multiple of ten milliseconds, as COSBench has them.
+    #[serde(skip)]
+    pub steps: Vec<u64>,
+    /// What is drawn: `80% containers=u(1,4) objects=u(1,10)`, as COSBench has it.
+    #[serde(skip)]
+    pub names: String,
 }
 
 /// Times in milliseconds.
@@ -217,6 +222,8 @@ impl OperationReport {
             bandwidth: figures.bytes as f64 / seconds,
             latency: TimesReport::of(&figures.latency),
             first_byte: TimesReport::of(&figures.first_byte),
+            steps: figures.latency.steps(cosbench::STEP),
+            names: String::new(),
         }
     }
 
@@ -246,11 +253,11 @@ impl WorkReport {
             client_is_limit: busy > BUSY,
             has_failed: total.failure_rate() > f64::from(work.accepted_failures),
             operations: operations
-                .map(|(operation, figures)| {
-                    OperationReport::of(&operation.id, operation.kind.name(), figures, result.measured)
+                .map(|(operation, figures)| OperationReport {
+                    names: operation.drawn(),
+                    ..OperationReport::of(&operation.id, operation.kind.name(), figures, result.measured)
                 })
                 .collect(),
-            steps: total.latency.steps(cosbench::STEP),
             over_time: intervals(result),
             total: OperationReport::of("all", "all", &total, result.measured),
         }

@@ -83,6 +83,8 @@ pub struct RequestDetail<'a> {
     pub has_versions: bool,
     /// A deletion leaves no part.
     pub removes_parts: bool,
+    /// The body has its checksum at its end.
+    pub hash_check: bool,
 }
 
 impl RequestDetail<'_> {
@@ -199,6 +201,7 @@ impl StoreSession {
         store.head(request, self.world.clock.now(), &mut head);
         let source = match request.file {
             Some(bytes) => http::BodySource::Given(bytes),
+            None if request.detail.hash_check => http::BodySource::Hashed(request.body, &contents),
             None => http::BodySource::Made(request.body, &contents),
         };
         let from = request.detail.range.map_or(0, |span| span.first);
@@ -211,7 +214,10 @@ impl StoreSession {
                 chunked: request.chunked,
                 source,
             }),
-            expects: request.verifies.then_some((request.body, from, &*contents)),
+            expects: request.verifies.then_some(match request.detail.hash_check {
+                true => http::ExpectedBody::Hashed,
+                false => http::ExpectedBody::Made(request.body, from, &contents),
+            }),
         };
         let answered = self.send(store, &outgoing).await;
         self.head = head;

@@ -276,6 +276,20 @@ pub struct NumberedNames {
     pub suffix: String,
 }
 
+impl WorkOperation {
+    /// What is drawn, in one line: `80% containers=u(1,4) objects=u(1,10) sizes=c(2)KB`.
+    pub fn drawn(&self) -> String {
+        let mut text = format!("{}% containers={}", self.ratio, self.containers.numbers);
+        if let Some(objects) = &self.objects {
+            text += &format!(" objects={}", objects.numbers);
+        }
+        if let Some(sizes) = &self.sizes {
+            text += &format!(" sizes={sizes}");
+        }
+        text
+    }
+}
+
 impl NumberedNames {
     /// The name with this number.
     pub fn name(&self, number: u64) -> String {

@@ -149,6 +149,7 @@ impl ThreadShare<'_> {
                 etag: None,
                 has_versions: detail.has_versions,
                 removes_parts: detail.removes_parts,
+                hash_check: operation.hash_check,
             },
         };
         if operation.with_container && operation.kind == OperationKind::Write {

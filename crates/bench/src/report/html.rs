@@ -222,6 +222,7 @@ mod tests {
             stages: vec![StageReport {
                 name: "s".to_owned(),
                 works: vec![WorkReport::of(&work, &result)],
+                begun: 0.0,
                 lasted: 4.0,
             }],
             interrupted: false,

@@ -70,6 +70,16 @@ async fn open_swift(
     let known = ["timeout", "token", "storage_url", "policy", "logging", "region"];
     storage.allow(&known).map_err(|mistake| within("storage", mistake))?;
     let given = storage.get("storage_url").zip(storage.get("token"));
+    if auth_kind == "httpauth" {
+        let need = |name: &str| auth.need(name).map_err(|mistake| within("auth", mistake));
+        let address = match storage.get("storage_url") {
+            Some(address) => address,
+            None => need("auth_url")?,
+        };
+        let swift = Swift::with_password(need("username")?, need("password")?, storage.get("policy"));
+        let swift = swift.ok_or_else(|| Fault::caller("policy=…: expected text that a header can hold"))?;
+        return over_http(world, address, storage, Dialect::Swift(swift), trust);
+    }
     let access = match (auth_kind, given) {
         (_, Some((storage, token))) => AccountAccess {
             storage: storage.to_owned(),
@@ -96,7 +106,7 @@ async fn open_swift(
         }
         (other, None) => {
             return Err(Fault::caller(format!(
-                "<auth type=\"{other}\">: this program speaks swauth, tempauth, keystone or none"
+                "<auth type=\"{other}\">: this program speaks swauth, tempauth, keystone, httpauth or none"
             )));
         }
     };

@@ -6,6 +6,7 @@
 //! anything went wrong is closed.
 //! Source: RFC 9112 (HTTP/1.1), sections 6 and 7 for where a body ends.
 
+use crate::content::hashed::{ChecksumCheck, HashedBody};
 use crate::content::{ContentKey, Contents};
 use crate::figures::Failure;
 use peer::Url;
@@ -38,11 +39,19 @@ pub struct Outgoing<'a> {
     /// Length and content of the body.
     pub body: Option<SentBody<'a>>,
     /// What the answer's body has to be.
-    pub expects: Expected<'a>,
+    pub expects: Option<ExpectedBody<'a>>,
 }
 
-/// A body that has to come: its content, and where in it the answer begins.
-type Expected<'a> = Option<(ContentKey, u64, &'a Contents)>;
+/// A body that has to come.
+#[derive(Clone, Copy)]
+pub enum ExpectedBody<'a> {
+    /// This content, from there on.
+    Made(ContentKey, u64, &'a Contents),
+    /// Any, with its checksum at its end.
+    Hashed,
+}
+
+type Expected<'a> = Option<ExpectedBody<'a>>;
 
 /// Of an answer whose head and body are wanted: more is not kept.
 const MOST_KEPT: usize = 16 << 20;
@@ -64,6 +73,8 @@ pub struct SentBody<'a> {
 pub enum BodySource<'a> {
     /// Made.
     Made(ContentKey, &'a Contents),
+    /// Made, with its checksum at its end.
+    Hashed(ContentKey, &'a Contents),
     /// There.
     Given(&'a [u8]),
 }
@@ -164,6 +175,7 @@ impl StoreConnection {
         } else {
             self.buffer[..used].copy_from_slice(outgoing.head);
         }
+        let mut hashed = HashedBody::new(body.length);
         let mut offset = 0;
         while offset < body.length {
             let room = self.buffer.len() - used - if body.chunked { CHUNK_MARKS } else { 0 };
@@ -174,6 +186,7 @@ impl StoreConnection {
             let place = &mut self.buffer[used..used + piece];
             match body.source {
                 BodySource::Made(key, contents) => contents.fill(key, body.offset + offset, place),
+                BodySource::Hashed(key, contents) => hashed.fill(contents, key, offset, place),
                 BodySource::Given(bytes) => place.copy_from_slice(&bytes[(body.offset + offset) as usize..][..piece]),
             }
             used += piece;
@@ -229,13 +242,20 @@ impl StoreConnection {
         let mut reading = Reading {
             bytes: 0,
             is_wrong: false,
+            checksum: None,
             kept,
         };
         let expects = outgoing.expects.filter(|_| head.status < 300);
+        if let Some(ExpectedBody::Hashed) = expects {
+            reading.checksum = Some(ChecksumCheck::default());
+        }
         match head.framing {
             Framing::Length(length) => self.body(length, expects, &mut reading).await?,
             Framing::Chunks => self.chunks(expects, &mut reading).await?,
             Framing::Close => self.body_until_close(expects, &mut reading).await?,
+        }
+        if let Some(checksum) = reading.checksum.take() {
+            reading.is_wrong |= !checksum.fits();
         }
         Ok(StoreAnswer {
             status: head.status,
@@ -334,13 +354,17 @@ const CHUNK_MARKS: usize = 16 + 4;
 struct Reading<'a> {
     bytes: u64,
     is_wrong: bool,
+    checksum: Option<ChecksumCheck>,
     kept: Option<&'a mut Vec<u8>>,
 }
 
 impl Reading<'_> {
     fn take(&mut self, piece: &[u8], expects: Expected<'_>) {
-        if let Some((key, from, contents)) = expects {
+        if let Some(ExpectedBody::Made(key, from, contents)) = expects {
             self.is_wrong |= !contents.fits(key, from + self.bytes, piece);
+        }
+        if let Some(checksum) = &mut self.checksum {
+            checksum.take(piece);
         }
         if let Some(kept) = &mut self.kept {
             let room = MOST_KEPT.saturating_sub(kept.len());

@@ -43,7 +43,7 @@ impl StepRequest<'_> {
         // Writing to memory does not fail.
         let _ = write!(head, "{} {path}{mark}{query} HTTP/1.1\r\nHost: {host}\r\n", self.verb);
         let signature = match &store.dialect {
-            Dialect::Swift(swift) => swift.token_header(),
+            Dialect::Swift(swift) => swift.user_header(),
             Dialect::S3(s3) => {
                 let is_signed = |header: &&(&str, &str)| header.0.starts_with("x-amz-");
                 let signed: Vec<_> = self.headers.iter().filter(is_signed).copied().collect();

@@ -3,6 +3,7 @@
 use super::StoreRequest;
 use crate::figures::Failure;
 use crate::workload::OperationKind;
+use base64::Engine;
 use std::io::Write;
 use vocabulary::Timestamp;
 use vocabulary::names::quote;
@@ -12,7 +13,8 @@ pub const MARK: &str = "X-Container-Meta-Made-By-Bench";
 
 /// The user that asks.
 pub struct Swift {
-    token: String,
+    /// The header that says who asks.
+    header: String,
     policy: Option<String>,
 }
 
@@ -22,14 +24,23 @@ impl Swift {
     pub fn new(token: &str, policy: Option<&str>) -> Option<Self> {
         let is_text = |text: &str| text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
         (is_text(token) && policy.is_none_or(is_text)).then(|| Self {
-            token: token.to_owned(),
+            header: format!("X-Auth-Token: {token}\r\n"),
             policy: policy.map(str::to_owned),
         })
     }
 
+    /// With user and password, which every request carries (HTTP's Basic authentication, RFC 7617).
+    pub fn with_password(user: &str, password: &str, policy: Option<&str>) -> Option<Self> {
+        let encoded = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
+        Some(Self {
+            header: format!("Authorization: Basic {encoded}\r\n"),
+            ..Self::new("", policy)?
+        })
+    }
+
     /// The header that says who asks.
-    pub fn token_header(&self) -> String {
-        format!("X-Auth-Token: {}\r\n", self.token)
+    pub fn user_header(&self) -> String {
+        self.header.clone()
     }
 
     /// Request line and headers.
@@ -48,7 +59,7 @@ impl Swift {
         if !request.object.is_empty() {
             let _ = write!(head, "/{}", quote(request.object));
         }
-        let _ = write!(head, " HTTP/1.1\r\nHost: {host}\r\nX-Auth-Token: {}\r\n", self.token);
+        let _ = write!(head, " HTTP/1.1\r\nHost: {host}\r\n{}", self.header);
         match request.kind {
             kind if kind.sends_body() => {
                 let _ = match request.chunked {
@@ -87,5 +98,21 @@ impl Swift {
             (_, status) => (200..300).contains(&status) && request.detail.fits(status),
         };
         (!is_good).then_some(Failure::Status(status))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Swift;
+
+    /// The example of RFC 7617.
+    #[test]
+    fn passwords_go_with_each_request() {
+        let swift = Swift::with_password("Aladdin", "open sesame", None).unwrap();
+        assert_eq!(
+            swift.user_header(),
+            "Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"
+        );
+        assert!(Swift::with_password("a", "b", Some("gold\r\nx: y")).is_none());
     }
 }

@@ -333,7 +333,7 @@ pub(super) fn operation(
         OperationKind::Write => Some(Sizes::parse("sizes", parameters.need("sizes")?)?),
         _ => None,
     };
-    let (oprefix, osuffix) = (text("oprefix", "myobjects_"), text("osuffix", ""));
+    let (oprefix, osuffix) = (text("oprefix", "myobjects"), text("osuffix", ""));
     Ok(WorkOperation {
         detail: OperationDetail::read(kind, parameters, sizes.as_ref(), &oprefix, &osuffix)?,
         id,
@@ -341,7 +341,7 @@ pub(super) fn operation(
         ratio,
         division,
         containers: NumberedNames {
-            prefix: text("cprefix", "mycontainers_"),
+            prefix: text("cprefix", "mycontainers"),
             numbers: Selector::of(parameters, "containers")?,
             suffix: text("csuffix", ""),
         },

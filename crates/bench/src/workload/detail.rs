@@ -117,6 +117,14 @@ impl OperationDetail {
                 return Err(WorkloadMistake::value(name, value, what));
             }
         }
+        for name in ["range", "part_size"] {
+            if let Some(value) = parameters
+                .get(name)
+                .filter(|_| parameters.flag("hashCheck") == Ok(true))
+            {
+                return Err(WorkloadMistake::value(name, value, "no hashCheck beside it"));
+            }
+        }
         let part_size = parameters
             .get("part_size")
             .map(|text| part_size(text, sizes))

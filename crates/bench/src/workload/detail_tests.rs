@@ -92,6 +92,10 @@ fn mistakes_are_named() {
             "'read', objects = 'c(1)', if_match = '*'",
             "if_match=\"*\": expected seen",
         ),
+        (
+            "'write', objects = 'c(1)', sizes = 'c(1)GB', part_size = '9MB', hashCheck = true",
+            "part_size=\"9MB\": expected no",
+        ),
         ("'copy', objects = 'c(1)'", "config has no to_objects"),
     ] {
         let refused = own_format::parse(&workload(operation)).unwrap_err().to_string();

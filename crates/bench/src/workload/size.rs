@@ -21,6 +21,16 @@ const UNITS: [(&str, u64); 5] = [
     ("TB", 1_000_000_000_000),
 ];
 
+impl std::fmt::Display for Sizes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let unit = UNITS
+            .iter()
+            .find(|(_, unit)| *unit == self.unit)
+            .map_or("B", |(word, _)| word);
+        write!(f, "{}{unit}", self.numbers)
+    }
+}
+
 impl Sizes {
     /// Reads `c(64)KB`, `u(1,2)MB` or `h(…)KB`.
     pub fn parse(name: &str, text: &str) -> Result<Self, WorkloadMistake> {
