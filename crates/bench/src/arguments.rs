@@ -142,6 +142,9 @@ pub struct RunArguments {
     /// Write to containers that no benchmark has made, and delete in them.
     #[arg(long)]
     pub(crate) anything_goes: bool,
+    /// Let the workload run its commands ([[action]], [cold]) on this machine.
+    #[arg(long)]
+    pub(crate) allow_actions: bool,
     /// What all dice begin with; by chance otherwise.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

@@ -6,6 +6,7 @@
 use crate::arguments::RunArguments;
 use crate::content::Contents;
 use crate::load::{LoadOptions, LoadWatch, run as run_work};
+use crate::observe;
 use crate::report::{Manifest, RunReport, StageReport, WorkReport, cosbench, html, terminal};
 use crate::store::auth::{Trust, open};
 use crate::store::{Store, guard};
@@ -59,6 +60,7 @@ pub struct Prepared {
 /// Reads the workload, opens its stores and looks at their containers.
 pub async fn prepare(arguments: &RunArguments, world: &World) -> Result<Prepared, Fault> {
     let (mut workload, source) = read_workload(world, &arguments.workload, &arguments.extent.extent())?;
+    workload.observation.allow(arguments.allow_actions)?;
     let base = cosbench::base_name(&workload.name, arguments.run);
     let csv = arguments.csv.as_ref().map(|folder| folder.join(format!("{base}.csv")));
     for path in arguments.json.iter().chain(&arguments.html).chain(&csv) {
@@ -182,6 +184,7 @@ impl Prepared {
         let mut interrupted = std::pin::pin!(interrupted);
         for (stage, stores) in self.workload.stages.iter().zip(&self.stores) {
             let running = run_stage(world, stage, stores, &contents, &watch, &self.options);
+            let running = observe::around(&self.workload.observation, world, stage, running);
             let mut running = std::pin::pin!(running);
             let finished = loop {
                 tokio::select! {
@@ -224,7 +227,8 @@ impl Prepared {
             .stages
             .iter()
             .flat_map(|stage| &stage.works)
-            .any(|work| work.has_failed);
+            .any(|work| work.has_failed)
+            || report.stages.iter().any(|stage| stage.observed.has_failed());
         Ok(if has_failed || report.interrupted {
             ToolStatus::FAILURE
         } else {
@@ -262,7 +266,7 @@ pub async fn run_stage(
     watch: &Arc<LoadWatch>,
     options: &LoadOptions,
 ) -> Result<StageReport, Fault> {
-    let (begun, begun_at) = (world.clock.elapsed(), world.clock.now().as_f64());
+    let begun = world.clock.elapsed();
     let works: Vec<Arc<Work>> = stage.works.iter().cloned().map(Arc::new).collect();
     let running = works
         .iter()
@@ -276,8 +280,8 @@ pub async fn run_stage(
             .zip(&results)
             .map(|(work, result)| WorkReport::of(work, result))
             .collect(),
-        begun: begun_at,
         lasted: world.clock.elapsed().saturating_sub(begun).as_secs_f64(),
+        ..StageReport::default()
     })
 }
 

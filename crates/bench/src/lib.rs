@@ -17,6 +17,7 @@
 //! | how it is reported | `report.rs`, `report/` |
 //! | the command line | `arguments.rs`, `command.rs` |
 //! | one run, from workload to report | `benchmark.rs` |
+//! | commands at set times, figures of servers | `observe.rs`, `observe/` |
 //! | the highest rate that a store bears | `rate_search.rs` |
 //! | swift-bench's command line and output | `swift_bench.rs`, `swift_bench/` |
 
@@ -26,6 +27,7 @@ pub mod command;
 pub mod content;
 pub mod figures;
 pub mod load;
+pub mod observe;
 pub mod rate_search;
 pub mod report;
 pub mod store;

@@ -10,11 +10,13 @@
 pub mod compare;
 pub mod cosbench;
 pub mod html;
+pub mod observed;
 mod plots;
 pub mod terminal;
 
 use crate::figures::{Latencies, OperationFigures};
 use crate::load::WorkResult;
+use crate::report::observed::StageObservations;
 use crate::workload::{Arrivals, Work};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -66,6 +68,9 @@ pub struct StageReport {
     pub begun: f64,
     /// From its start to its end, in seconds.
     pub lasted: f64,
+    /// What happened beside its load.
+    #[serde(flatten)]
+    pub observed: StageObservations,
 }
 
 /// A work.
@@ -147,6 +152,9 @@ pub struct IntervalReport {
     /// Of all operations, for pictures.
     #[serde(skip)]
     pub latency: TimesReport,
+    /// Of all operations, for phases.
+    #[serde(skip)]
+    pub latencies: Latencies,
     /// Counts of all operations by tenths of a decade of latency, for pictures.
     #[serde(skip)]
     pub spread: BTreeMap<i32, u64>,
@@ -187,7 +195,7 @@ fn millis(time: Duration) -> f64 {
 }
 
 impl TimesReport {
-    fn of(times: &Latencies) -> Self {
+    pub(crate) fn of(times: &Latencies) -> Self {
         Self {
             mean: millis(times.mean()),
             percentiles: PERCENTILES
@@ -284,6 +292,7 @@ fn intervals(result: &WorkResult) -> Vec<IntervalReport> {
                 operations: step.iter().map(of).collect(),
                 latency: TimesReport::of(&all),
                 spread: all.spread(),
+                latencies: all,
             }
         })
         .collect()

@@ -18,6 +18,7 @@ pub mod size;
 pub mod xml;
 
 use crate::workload::detail::OperationDetail;
+use crate::workload::own_format::observation::ObservationPlan;
 use crate::workload::parameters::Parameters;
 use crate::workload::selector::Selector;
 use crate::workload::size::Sizes;
@@ -32,6 +33,8 @@ pub struct Workload {
     pub description: String,
     /// One after the other.
     pub stages: Vec<Stage>,
+    /// What is to happen beside the load.
+    pub observation: ObservationPlan,
 }
 
 /// Works that run side by side. A stage ends with the last of them.

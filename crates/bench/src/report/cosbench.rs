@@ -67,6 +67,13 @@ pub fn files(report: &RunReport, run: u32) -> Vec<CosbenchFile> {
     for (at, stage) in report.stages.iter().enumerate() {
         let name = format!("s{}-{}.csv", at + 1, file_name(&stage.name));
         files.push(one(name, timeline(stage)));
+        let beside = |what: &str| format!("s{}-{}-{what}.csv", at + 1, file_name(&stage.name));
+        if !stage.observed.actions.is_empty() {
+            files.push(one(beside("actions"), stage.observed.actions_csv()));
+        }
+        if !stage.observed.servers.is_empty() {
+            files.push(one(beside("servers"), stage.observed.servers_csv()));
+        }
     }
     let suffix = match report.manifest.source.trim_start().starts_with('<') {
         true => "xml",

@@ -49,6 +49,7 @@ fn report() -> RunReport {
             .collect(),
         begun: 1_764_000_000.0 + 10.0 * at as f64,
         lasted: 4.0,
+        ..StageReport::default()
     });
     RunReport {
         workload: workload.name.clone(),

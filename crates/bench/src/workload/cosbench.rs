@@ -74,6 +74,7 @@ pub fn parse(text: &str) -> Result<Workload, WorkloadMistake> {
         name: need(&root, "name")?.to_owned(),
         description: root.get("description").unwrap_or_default().to_owned(),
         stages,
+        observation: Default::default(),
     })
 }
 
