@@ -343,7 +343,8 @@ fn append(world: &World, path: &Path, heading: &str, text: &str) -> Result<(), F
     written().map_err(|error: io::Error| Fault::caller(format!("{}: {error}", path.display())))
 }
 
-fn write_file(world: &World, path: &Path, text: &str) -> Result<(), Fault> {
+/// Writes a new file.
+pub fn write_file(world: &World, path: &Path, text: &str) -> Result<(), Fault> {
     let written = || {
         let file = world.files.open(path, world::files::Purpose::Create)?;
         file.set_len(0)?;

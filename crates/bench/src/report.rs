@@ -12,6 +12,7 @@ pub mod cosbench;
 pub mod html;
 pub mod observed;
 mod plots;
+pub mod sweep;
 pub mod terminal;
 
 use crate::figures::{Latencies, OperationFigures};

@@ -39,8 +39,23 @@ pub enum Store {
     Http(Arc<HttpStore>),
     /// In this process.
     Mock(Arc<Mock>),
+    /// Over HTTP, at several addresses.
+    Spread(Arc<[Arc<HttpStore>]>),
     /// Everything succeeds at once.
     None,
+}
+
+impl Store {
+    /// What a worker asks: of several addresses one, which workers have in turn.
+    pub fn for_worker(&self, worker: u32) -> Store {
+        match self {
+            Self::Spread(stores) => match stores.get(worker as usize % stores.len().max(1)) {
+                Some(store) => Self::Http(store.clone()),
+                None => Self::None,
+            },
+            one => one.clone(),
+        }
+    }
 }
 
 /// What is asked.
@@ -153,7 +168,8 @@ impl StoreSession {
     /// Asks; `due` is when the request should have begun, by the world's clock.
     pub async fn ask(&mut self, request: &StoreRequest<'_>, due: Duration) -> RequestOutcome {
         let answered = match &self.store {
-            Store::None => Ok((0, None)),
+            // A worker has one address.
+            Store::None | Store::Spread(_) => Ok((0, None)),
             Store::Mock(mock) => {
                 let mock = mock.clone();
                 mock.serve(&self.world, request).await

@@ -68,7 +68,7 @@ impl ThreadShare<'_> {
         let mut planner = Planner::new(running.work.clone(), worker, running.positions.clone(), seed);
         let buffer = buffer_size(running.work.workers);
         let mut session = StoreSession::new(
-            running.store.clone(),
+            running.store.for_worker(worker),
             self.world.clone(),
             running.contents.clone(),
             buffer,

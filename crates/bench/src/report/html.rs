@@ -16,14 +16,18 @@ const STYLE: &str = include_str!("html.css");
 /// Percentiles that the table of a work has.
 const SHOWN: [&str; 5] = ["50", "90", "99", "99.9", "99.99"];
 
+/// How a page begins.
+pub(super) fn head(name: &str, description: &str) -> String {
+    let (name, description) = (escape(name), escape(description));
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{name}</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{name}</h1>\n<p>{description}</p>\n"
+    )
+}
+
 /// The page of a run.
 pub fn page(report: &RunReport) -> Result<String, Fault> {
-    let name = escape(&report.workload);
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{name}</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{name}</h1>\n<p>{}</p>\n",
-        escape(&report.description)
-    );
+    let mut page = head(&report.workload, &report.description);
     if report.interrupted {
         page += "<p class=\"warning\">The run was interrupted: the figures are those until then.</p>\n";
     }
@@ -181,7 +185,8 @@ pub(super) fn add_lines(
     Ok(())
 }
 
-fn add_picture(page: &mut String, title: &str, names: &[&str], picture: &str) {
+/// A picture with the colours of its lines.
+pub(super) fn add_picture(page: &mut String, title: &str, names: &[&str], picture: &str) {
     let _ = write!(page, "<figure>\n<figcaption>{title}");
     for (name, color) in names.iter().zip(COLORS.iter().cycle()) {
         let _ = write!(

@@ -56,6 +56,17 @@ pub(super) fn lines(
     lines: &[PlotLine],
     marks: &[(f64, String)],
 ) -> Result<String, Fault> {
+    lines_across("seconds", unit, scale, lines, marks)
+}
+
+/// Lines over what lies across, from 0 on.
+pub(super) fn lines_across(
+    across: &str,
+    unit: &str,
+    scale: PlotScale,
+    lines: &[PlotLine],
+    marks: &[(f64, String)],
+) -> Result<String, Fault> {
     let points = || lines.iter().flat_map(|line| &line.points);
     let until = points().map(|point| point.0).fold(0.0, f64::max);
     let (least, most) = match scale {
@@ -65,7 +76,7 @@ pub(super) fn lines(
     let mut text = String::new();
     {
         let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-        let mut chart = chart(&area, unit, scale, until, (least, most))?;
+        let mut chart = chart(&area, (across, unit), scale, until, (least, most))?;
         for (line, color) in lines.iter().zip(COLORS.iter().cycle()) {
             let at = |value: f64| match scale {
                 PlotScale::Linear => Some(value),
@@ -119,7 +130,7 @@ pub(super) fn heat_map(columns: &[(f64, BTreeMap<i32, u64>)], marks: &[(f64, Str
     let mut text = String::new();
     {
         let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-        let mut chart = chart(&area, "ms", PlotScale::Logarithmic, until, (least, most))?;
+        let mut chart = chart(&area, ("seconds", "ms"), PlotScale::Logarithmic, until, (least, most))?;
         let starts = std::iter::once(0.0).chain(columns.iter().map(|column| column.0));
         let cells = starts.zip(columns).flat_map(|(start, (end, counts))| {
             counts.iter().map(move |(step, count)| {
@@ -139,7 +150,7 @@ pub(super) fn heat_map(columns: &[(f64, BTreeMap<i32, u64>)], marks: &[(f64, Str
 /// Axes, for seconds and values between two.
 fn chart<'a, 'b>(
     area: &'a DrawingArea<SVGBackend<'b>, Shift>,
-    unit: &str,
+    (across, unit): (&str, &str),
     scale: PlotScale,
     until: f64,
     (least, most): (f64, f64),
@@ -164,7 +175,7 @@ fn chart<'a, 'b>(
         .light_line_style(TRANSPARENT)
         .bold_line_style(BLACK.mix(0.12))
         .x_labels(10)
-        .x_desc("seconds")
+        .x_desc(across)
         .x_label_formatter(&|seconds: &f64| readable(*seconds))
         .y_labels(labels)
         .y_desc(unit)

@@ -67,7 +67,15 @@ async fn open_swift(
     storage: &Parameters,
     trust: &Trust,
 ) -> Result<Store, Fault> {
-    let known = ["timeout", "token", "storage_url", "policy", "logging", "region"];
+    let known = [
+        "timeout",
+        "token",
+        "storage_url",
+        "endpoints",
+        "policy",
+        "logging",
+        "region",
+    ];
     storage.allow(&known).map_err(|mistake| within("storage", mistake))?;
     let given = storage.get("storage_url").zip(storage.get("token"));
     if auth_kind == "httpauth" {
@@ -120,6 +128,7 @@ fn open_s3(world: &World, storage: &Parameters, trust: &Trust) -> Result<Store, 
         "accesskey",
         "secretkey",
         "endpoint",
+        "endpoints",
         "timeout",
         "region",
         "path_style_access",
@@ -154,12 +163,27 @@ fn over_http(
         .unwrap_or(30_000);
     let url = Url::parse(address)
         .ok_or_else(|| Fault::caller(format!("{address}: expected an address like http://host:port/path")))?;
-    Ok(Store::Http(Arc::new(HttpStore {
-        tls: url.is_over_tls().then(|| connector(world, trust)).transpose()?,
-        url,
-        patience: Duration::from_millis(patience.max(1)),
-        dialect,
-    })))
+    let store = |url: Url| -> Result<Arc<HttpStore>, Fault> {
+        Ok(Arc::new(HttpStore {
+            tls: url.is_over_tls().then(|| connector(world, trust)).transpose()?,
+            url,
+            patience: Duration::from_millis(patience.max(1)),
+            dialect: dialect.clone(),
+        }))
+    };
+    let Some(endpoints) = storage.get("endpoints") else {
+        return Ok(Store::Http(store(url)?));
+    };
+    let all = endpoints.split(',').map(|endpoint| {
+        let wrong = || {
+            Fault::caller(format!(
+                "endpoints={endpoint}: expected addresses like http://host:port"
+            ))
+        };
+        let there = Url::parse(endpoint.trim()).ok_or_else(wrong)?;
+        store(there.with_path(url.path().to_owned()))
+    });
+    Ok(Store::Spread(all.collect::<Result<_, _>>()?))
 }
 
 /// Opens an object server, to be asked as a proxy asks it.

@@ -23,6 +23,7 @@ pub struct HttpStore {
 }
 
 /// An API.
+#[derive(Clone)]
 pub enum Dialect {
     /// OpenStack Swift's.
     Swift(Swift),

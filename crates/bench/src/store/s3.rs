@@ -13,6 +13,7 @@ use identity::signed_request::{SigningScope, sha256};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::io::Write;
+use std::sync::Arc;
 use vocabulary::names::quote;
 use vocabulary::{Timestamp, hex};
 
@@ -21,13 +22,17 @@ pub const MARKER: &str = ".made-by-bench";
 /// Bodies are not part of the signature: they are as long as they are.
 const PAYLOAD: &str = "UNSIGNED-PAYLOAD";
 
+/// A day, and the key that signs on it.
+type DayKey = (String, [u8; 32]);
+
 /// The user that signs.
+#[derive(Clone)]
 pub struct S3 {
     access_key: String,
     secret_key: String,
     region: String,
     /// Of the day for which it was derived.
-    signing_key: Mutex<Option<(String, [u8; 32])>>,
+    signing_key: Arc<Mutex<Option<DayKey>>>,
 }
 
 impl S3 {
@@ -38,7 +43,7 @@ impl S3 {
             access_key: access_key.to_owned(),
             secret_key: secret_key.to_owned(),
             region: region.to_owned(),
-            signing_key: Mutex::new(None),
+            signing_key: Arc::default(),
         })
     }
 

@@ -12,6 +12,7 @@ use vocabulary::names::quote;
 pub const MARK: &str = "X-Container-Meta-Made-By-Bench";
 
 /// The user that asks.
+#[derive(Clone)]
 pub struct Swift {
     /// The header that says who asks.
     header: String,

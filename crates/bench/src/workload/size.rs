@@ -52,9 +52,11 @@ impl Sizes {
 
     /// Always so many bytes.
     pub fn constant(bytes: u64) -> Self {
+        let is_whole = |(_, unit): &&(&str, u64)| bytes > 0 && bytes.is_multiple_of(*unit);
+        let unit = UNITS.iter().rfind(is_whole).map_or(1, |(_, unit)| *unit);
         Self {
-            numbers: Selector::Constant(bytes),
-            unit: 1,
+            numbers: Selector::Constant(bytes / unit),
+            unit,
         }
     }
 
@@ -75,7 +77,7 @@ impl Sizes {
 }
 
 /// A number of bytes from 1 on: `5MB`.
-pub(super) fn bytes(name: &str, text: &str) -> Result<u64, WorkloadMistake> {
+pub fn bytes(name: &str, text: &str) -> Result<u64, WorkloadMistake> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = UNITS
         .into_iter()
