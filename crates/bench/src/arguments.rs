@@ -74,8 +74,8 @@ pub struct ExtentArguments {
     /// Of a named workload: sizes of objects instead of its own, as c(64)KB or u(1,10)MB.
     #[arg(long, value_name = "SIZES")]
     pub(crate) sizes: Option<String>,
-    /// Of a named workload: addresses of the store, of Swift's API, that workers are spread over: http://a:8080,http://b:8080.
-    /// A sweep takes the first one, then the first two, up to all.
+    /// Of a named workload: addresses of the store, of Swift's API, that workers are spread over, as
+    /// http://a:8080,http://b:8080. A sweep takes the first one, then the first two, up to all.
     #[arg(long, value_name = "URL,URL", value_delimiter = ',')]
     pub(crate) endpoints: Vec<String>,
     /// Of a named workload: requests a second, whatever the store does (an open loop).

@@ -2,8 +2,8 @@
 //!
 //! For each size, number of containers and number of endpoints the workload runs once, from its making of containers to
 //! their end; its stages of normal works run within that, once for each number of workers.
-//! Always holds: what is compared differs in nothing but the swept dimensions; a point that was measured is in the report,
-//! also when a later one fails or the sweep is interrupted.
+//! Always holds: what is compared differs in nothing but the swept dimensions; a point that was measured is in the
+//! report, also when a later one fails or the sweep is interrupted.
 
 use crate::arguments::{RunArguments, SweepArguments};
 use crate::benchmark::{Prepared, prepare, run_stage, write_file};

@@ -240,7 +240,8 @@ fn read_operations(
     for element in work.all("operation") {
         element.allow(&["type", "ratio", "division", "config", "id"], &[])?;
         let kind = word(element, "type", &OperationKind::NAMED, None)?;
-        let ratio = number(element, "ratio")?.unwrap_or(0);
+        // An operation that is alone needs no ratio, as in COSBench's own asus.xml.
+        let ratio = number(element, "ratio")?.unwrap_or(if work.all("operation").count() == 1 { 100 } else { 0 });
         let ratio = u32::try_from(ratio).ok().filter(|ratio| *ratio <= 100).ok_or_else(|| {
             element.mistake(WorkloadMistake::value(
                 "ratio",

@@ -118,6 +118,18 @@ pub const ALL: &[NamedWorkload] = &[
         [20, 80, 0],
         "c(64)KB",
     ),
+    named(
+        "containers",
+        "1 KB into very many containers: compare --containers 10000 with 20000",
+        [10, 90, 0],
+        "c(1)KB",
+    ),
+    named(
+        "asus",
+        "a web disk's sizes over two weeks, from COSBench's asus.xml (1 KB to 1 GB; read only)",
+        [100, 0, 0],
+        "h(1|100|604,101|500|116,501|1024|51,1025|5120|169,5121|102400|18,102401|1024000|2)KB",
+    ),
 ];
 
 const fn named(name: &'static str, about: &'static str, mix: [u32; 3], sizes: &'static str) -> NamedWorkload {
