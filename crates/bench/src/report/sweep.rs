@@ -182,15 +182,31 @@ impl SweepReport {
         text
     }
 
+    /// How many different values there are.
+    fn values(&self, of: impl Fn(&SweepPoint) -> String) -> usize {
+        let all: BTreeSet<String> = self.points.iter().map(of).collect();
+        all.len()
+    }
+
+    /// What a point's line is called: after what differs between lines.
+    fn line_name(&self, across: Dimension, point: &SweepPoint) -> String {
+        let varies = |dimension: &Dimension| self.values(|point| dimension.of(point)) > 1;
+        let others = Dimension::ALL
+            .into_iter()
+            .filter(|dimension| *dimension != across && varies(dimension));
+        let mut names: Vec<String> = others.map(|one| format!("{} {}", one.name(), one.of(point))).collect();
+        if names.is_empty() || self.values(|point| point.work.clone()) > 1 {
+            names.insert(0, point.work.clone());
+        }
+        names.join(", ")
+    }
+
     /// The dimension that lies across.
     fn across(&self) -> Dimension {
-        let values = |dimension: &Dimension| -> usize {
-            let all: BTreeSet<String> = self.points.iter().map(|point| dimension.of(point)).collect();
-            all.len()
-        };
+        let values = |dimension: Dimension| self.values(|point| dimension.of(point));
         // Of equals the first one.
-        let most = Dimension::ALL.iter().map(values).max().unwrap_or(0);
-        let found = Dimension::ALL.into_iter().find(|dimension| values(dimension) == most);
+        let most = Dimension::ALL.into_iter().map(values).max().unwrap_or(0);
+        let found = Dimension::ALL.into_iter().find(|dimension| values(*dimension) == most);
         found.unwrap_or(Dimension::Workers)
     }
 
@@ -208,9 +224,7 @@ impl SweepReport {
                 }
             };
             let x = value.parse().unwrap_or(place as f64 + 1.0);
-            let others = Dimension::ALL.into_iter().filter(|dimension| *dimension != across);
-            let name: Vec<String> = others.map(|one| format!("{} {}", one.of(point), one.name())).collect();
-            let name = format!("{}: {}", point.work, name.join(", "));
+            let name = self.line_name(across, point);
             match lines.iter_mut().find(|line| line.name == name) {
                 Some(line) => line.points.push((x, figure(point))),
                 None => lines.push(PlotLine {
@@ -328,7 +342,7 @@ mod tests {
                 vec![(1.0, 10.0), (4.0, 40.0), (16.0, 160.0)]
             ]
         );
-        assert_eq!(lines[1].name, "main / main: 1 endpoints, 16 containers, c(64)KB size");
+        assert_eq!(lines[1].name, "size c(64)KB");
         let by_size = report.lines(Dimension::Sizes, |point| point.rate);
         assert_eq!(
             (by_size.len(), by_size[0].points.as_slice()),
