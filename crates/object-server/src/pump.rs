@@ -198,8 +198,8 @@ impl Pump {
         Ok(true)
     }
 
-    /// Waits until the receiver has taken the last piece; `false` when it has gone. When it takes its time nothing waits
-    /// any more.
+    /// Waits until the receiver has taken the last piece; `false` when it has gone. When it takes its time nothing
+    /// waits any more.
     async fn room(&mut self) -> Result<bool, BodyError> {
         let lent = self.lent.take();
         let ready = world::clock::timeout(&*self.clock, SLOW, self.feed.ready()).await;

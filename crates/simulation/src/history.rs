@@ -188,8 +188,8 @@ impl WriteHistory {
 }
 
 impl WriteHistory {
-    /// Whether `after` is `before` with the metadata of a newer POST. A `.meta` may lie where the body has not come yet:
-    /// no reader counts it there, and replication brings it to the body.
+    /// Whether `after` is `before` with the metadata of a newer POST. A `.meta` may lie where the body has not come
+    /// yet: no reader counts it there, and replication brings it to the body.
     pub fn has_gained_metadata(&self, path: usize, before: &SeenState, after: &SeenState) -> bool {
         let ((was, _, old), (is, _, new)) = (before.state(), after.state());
         let mut posts = (self.writes.iter()).filter(|write| write.path == path && write.verb == WriteVerb::Post);

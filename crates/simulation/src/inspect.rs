@@ -198,7 +198,7 @@ fn through_gateway(run: &mut SimRun, path: usize) -> Result<(), Violation> {
     };
     let gateway = process.gateway.clone();
     let from = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-    // A gateway waits for a connection for less long than a message may take, and two late ones of three leave no answer.
+    // A gateway waits for a connection for less long than a message may take: two late ones of three leave no answer.
     let hurried = run.cluster.net.hurry(true);
     let answered = run.on_node(node, async move {
         let response = gateway.serve(request, from).await;
