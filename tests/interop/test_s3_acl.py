@@ -433,6 +433,7 @@ def test_links_of_swift_do_not_lead_to_other_accounts(gateways, ours):
     if ours == "martlet":
         for user in (OWNER, PLAIN):
             assert gateway.do(user, "GET", "/linked/link%20AUTH_test").text == "secret"
-            for method, target, headers in (("GET", "", {}), ("HEAD", "", {}), ("GET", "?acl", {}), ("GET", "", {"If-Match": "x"})):
+            for method, target, headers in (("GET", "", {}), ("HEAD", "", {}), ("GET", "?acl", {}), ("GET", "?tagging", {}),
+                                            ("GET", "", {"If-Match": "x"})):
                 assert gateway.ask(user, method, f"/linked/link%20AUTH_test2{target}", headers=headers).status == 403
             assert gateway.ask(user, "PUT", "/linked/copy", headers={"x-amz-copy-source": "/linked/link%20AUTH_test2"}).code == "AccessDenied"

@@ -3,7 +3,7 @@
 use crate::input::{block_on, body, cut, text};
 use http::{HeaderName, HeaderValue, Method};
 use request_pipeline::Request;
-use s3::parsers::{read_chunks, read_form_policy, read_listing_token, read_signature, read_xml};
+use s3::parsers::{read_access_list, read_chunks, read_form_policy, read_listing_token, read_signature, read_xml};
 use settings::S3ApiSettings;
 
 /// Nothing here comes in more than one piece of this size.
@@ -18,6 +18,7 @@ pub(crate) fn s3_xml(bytes: &[u8]) {
         assert!(depth <= 33, "{depth} levels");
         assert!(length <= bytes.len());
     }
+    assert!(read_access_list(bytes).is_none_or(|grants| grants <= 100));
 }
 
 /// `aws-chunked`: the first byte is the size of pieces, the second the length of the object, its highest bit whether

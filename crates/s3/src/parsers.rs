@@ -24,6 +24,11 @@ pub fn read_xml(document: &[u8]) -> Option<(usize, usize, usize)> {
     Element::parse(document).ok().map(|root| measure(&root))
 }
 
+/// How many grants the document of an access control list has; nothing where it is refused.
+pub fn read_access_list(document: &[u8]) -> Option<usize> {
+    crate::acl::read(document).ok().map(|list| list.grants.len())
+}
+
 /// The bytes of an unsigned body in chunks, with what came behind them; the code of the refusal where it is refused.
 pub async fn read_chunks(
     body: Body,

@@ -53,7 +53,7 @@ impl Operation<'_> {
                 let (headers, list) = self.list_of_object().await?;
                 let is_allowed = match needed {
                     Needed::OnObject(permission) => self.object_grants(&headers, &list, permission),
-                    _ => self.owns(&list),
+                    _ => self.owns(&list) && !self.leads_away(&headers, &list),
                 };
                 allowed.object = Some((headers, list));
                 is_allowed
@@ -141,13 +141,16 @@ impl Operation<'_> {
         }
     }
 
-    /// Whether an object's list grants this. What a link of Swift's leads to in another account is not open to all for
-    /// want of an owner.
+    /// Whether an object's list grants this.
     fn object_grants(&self, headers: &HeaderMap, list: &AccessControl, permission: AclPermission) -> bool {
+        self.grants(list, permission) && !self.leads_away(headers, list)
+    }
+
+    /// Whether a link of Swift's leads to what has no owner in another account, where it is not open to all.
+    fn leads_away(&self, headers: &HeaderMap, list: &AccessControl) -> bool {
         let leads_to = headers.get(CONTENT_LOCATION).and_then(|path| path.to_str().ok());
         let account = vocabulary::names::quote(&self.account().account);
-        let leads_away = leads_to.is_some_and(|path| path.split('/').nth(2) != Some(&account));
-        self.grants(list, permission) && !(leads_away && list.owner.is_none())
+        list.owner.is_none() && leads_to.is_some_and(|path| path.split('/').nth(2) != Some(&account))
     }
 
     /// Whether objects may be put into the bucket and deleted there.
