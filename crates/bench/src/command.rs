@@ -2,6 +2,7 @@
 
 use crate::arguments::{BenchArguments, BenchCommand, CompareArguments};
 use crate::benchmark::{Prepared, prepare, read_workload};
+use crate::drivers::serve;
 use crate::rate_search;
 use crate::report::compare::{Comparison, ComparisonVerdict, compare};
 use crate::swift_bench;
@@ -30,6 +31,7 @@ pub async fn run(
             return Ok(ToolStatus::SUCCESS);
         }
         BenchCommand::Swift(arguments) => return swift_bench::run(arguments, world, console, interrupted).await,
+        BenchCommand::Driver(arguments) => return serve::run(arguments, world, console, interrupted).await,
         BenchCommand::Check(check) => match read_workload(world, &check.workload, &check.extent.extent()) {
             Ok((_, source)) if check.print => return console.say(source.trim_end()).map(|()| ToolStatus::SUCCESS),
             Ok((workload, _)) => return console.say(outline(&workload)).map(|()| ToolStatus::SUCCESS),
@@ -40,7 +42,11 @@ pub async fn run(
             Err(fault) => fault,
         },
         BenchCommand::Search(search) => match prepare(&search.run, world).await {
-            Ok(prepared) => return rate_search::run(prepared, search, world, console, interrupted).await,
+            Ok(mut prepared) => {
+                let status = rate_search::run(&mut prepared, search, world, console, interrupted).await;
+                prepared.runner.dismiss().await;
+                return status;
+            }
             Err(fault) => fault,
         },
         BenchCommand::Compare(arguments) => match read_reports(world, arguments).and_then(|(a, b)| compare(&a, &b)) {

@@ -16,7 +16,8 @@
 //! | what is counted | `figures.rs` |
 //! | how it is reported | `report.rs`, `report/` |
 //! | the command line | `arguments.rs`, `command.rs` |
-//! | one run, from workload to report | `benchmark.rs` |
+//! | one run, from workload to report | `benchmark.rs`, `stage_runner.rs` |
+//! | a load by several machines | `drivers.rs`, `drivers/` |
 //! | the highest rate that a store bears | `rate_search.rs` |
 //! | swift-bench's command line and output | `swift_bench.rs`, `swift_bench/` |
 
@@ -24,10 +25,12 @@ pub mod arguments;
 pub mod benchmark;
 pub mod command;
 pub mod content;
+pub mod drivers;
 pub mod figures;
 pub mod load;
 pub mod rate_search;
 pub mod report;
+pub mod stage_runner;
 pub mod store;
 pub mod swift_bench;
 pub mod workload;

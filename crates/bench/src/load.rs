@@ -6,13 +6,16 @@
 pub mod pace;
 pub mod plan;
 pub mod search;
+pub mod share;
 mod worker;
 
 use crate::content::Contents;
-use crate::figures::{RequestOutcome, WorkFigures};
+use crate::figures::{Latencies, RequestOutcome, WorkFigures};
 use crate::store::Store;
 use crate::workload::{Work, WorkEnd, WorkKind};
+use parking_lot::Mutex;
 use plan::Positions;
+use share::DriverShare;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -45,6 +48,8 @@ pub struct LoadWatch {
     succeeded: AtomicU64,
     failed: AtomicU64,
     bytes: AtomicU64,
+    /// Times of requests that succeeded since they were last taken.
+    recent: Mutex<Latencies>,
 }
 
 impl LoadWatch {
@@ -66,6 +71,27 @@ impl LoadWatch {
             Some(_) => &self.failed,
         };
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts requests that ended elsewhere: so many that succeeded and that failed, and their bytes.
+    pub fn add(&self, succeeded: u64, failed: u64, bytes: u64) {
+        for (counter, more) in [
+            (&self.succeeded, succeeded),
+            (&self.failed, failed),
+            (&self.bytes, bytes),
+        ] {
+            counter.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds times of requests that succeeded; they come a little later than their counts.
+    pub fn add_recent(&self, latencies: &Latencies) {
+        self.recent.lock().merge(latencies);
+    }
+
+    /// The times that were added since this was last asked.
+    pub fn take_recent(&self) -> Latencies {
+        std::mem::take(&mut self.recent.lock())
     }
 
     /// Requests that succeeded and that failed, and bytes, since the load began.
@@ -104,6 +130,8 @@ struct Running {
     files: Vec<Vec<u8>>,
     begun: Duration,
     options: LoadOptions,
+    /// The workers that are this process's.
+    share: DriverShare,
 }
 
 impl Running {
@@ -147,7 +175,21 @@ pub async fn run(
     watch: Arc<LoadWatch>,
     options: &LoadOptions,
 ) -> Result<WorkResult, Fault> {
-    let threads = options.threads.clamp(1, work.workers.max(1) as usize);
+    let share = DriverShare::whole(work);
+    run_share(world, work, share, store, contents, watch, options).await
+}
+
+/// Runs a part of a work to its end; `work` has the end and the rate of the part.
+pub async fn run_share(
+    world: &World,
+    work: &Arc<Work>,
+    share: DriverShare,
+    store: Store,
+    contents: Arc<Contents>,
+    watch: Arc<LoadWatch>,
+    options: &LoadOptions,
+) -> Result<WorkResult, Fault> {
+    let threads = options.threads.clamp(1, share.workers.max(1) as usize);
     let begun = world.clock.elapsed();
     let cpu = processor_time();
     let running = Arc::new(Running {
@@ -155,12 +197,13 @@ pub async fn run(
         store,
         contents,
         watch: watch.clone(),
-        positions: Positions::of(work),
+        positions: Positions::of_share(work, &share),
         tickets: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
         files: read_files(world, work)?,
         begun,
         options: options.clone(),
+        share,
     });
     let mut figures = WorkFigures::new(work.operations.len(), work.interval);
     if work.kind != WorkKind::Delay {

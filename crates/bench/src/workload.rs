@@ -19,6 +19,7 @@ pub mod xml;
 use crate::workload::parameters::Parameters;
 use crate::workload::selector::Selector;
 use crate::workload::size::Sizes;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A workload.
@@ -135,7 +136,7 @@ impl Division {
 }
 
 /// When a work ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WorkEnd {
     /// So long after the ramp-up.
     After(Duration),
@@ -148,7 +149,7 @@ pub enum WorkEnd {
 }
 
 /// When requests begin.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Arrivals {
     /// Closed loop: a worker's next one once its last has ended.
     AsAnswered,
