@@ -6,6 +6,7 @@
 use crate::arguments::RunArguments;
 use crate::drivers::message::{RunOrder, StoreRedirection};
 use crate::load::{LoadOptions, LoadWatch};
+use crate::progress::StageProgress;
 use crate::report::{Manifest, RunReport, StageReport, cosbench, html, terminal};
 use crate::stage_runner::StageRunner;
 use crate::store::auth::{Trust, open};
@@ -25,8 +26,8 @@ use world::World;
 
 /// Files of workloads that are longer are refused.
 const LONGEST_WORKLOAD: u64 = 16 << 20;
-/// Between two lines about progress.
-const PROGRESS: Duration = Duration::from_secs(1);
+/// How often a run looks whether there is something to show.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// A workload and the text it was read from.
 pub fn read_workload(world: &World, name: &str, extent: &Extent) -> Result<(Workload, String), Fault> {
@@ -285,6 +286,7 @@ impl Prepared {
         mut interrupted: std::pin::Pin<&mut impl Future<Output = ()>>,
     ) -> io::Result<Result<StageReport, Fault>> {
         let (watch, notices) = (Arc::new(LoadWatch::default()), self.runner.notices());
+        let mut progress = StageProgress::new(stage, console.shows_progress, world.clock.elapsed());
         let mut running = std::pin::pin!(self.runner.run_stage(world, at, stage, &watch));
         let finished = loop {
             tokio::select! {
@@ -293,13 +295,13 @@ impl Prepared {
                     *is_interrupted = true;
                     watch.stop();
                 }
-                () = world.clock.sleep(PROGRESS) => {
+                () = world.clock.sleep(LOOK) => {
                     for line in notices.take() {
                         clear(console)?;
                         console.complain(line)?;
                     }
-                    if console.shows_progress {
-                        progress(console, stage, &watch)?;
+                    if let Some(line) = progress.line(&watch, world.clock.elapsed()) {
+                        show(console, &line)?;
                     }
                 }
             }
@@ -339,14 +341,13 @@ impl Prepared {
     }
 }
 
-fn progress(console: &mut Console<'_>, stage: &Stage, watch: &LoadWatch) -> io::Result<()> {
-    let (succeeded, failed, bytes) = watch.so_far();
-    let name = &stage.name;
-    write!(
-        console.out,
-        "\r{name}: {succeeded} requests, {failed} failed, {:.1} MB\x1b[K",
-        bytes as f64 / 1e6
-    )?;
+/// Shows a line about how far a stage is.
+fn show(console: &mut Console<'_>, line: &str) -> io::Result<()> {
+    if !console.shows_progress {
+        return console.complain(line);
+    }
+    // A line that is wider than the terminal is cut and does not wrap: it could not be replaced then.
+    write!(console.out, "\r\x1b[?7l{line}\x1b[?7h\x1b[K")?;
     console.out.flush()
 }
 

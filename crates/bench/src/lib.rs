@@ -14,6 +14,7 @@
 //! | which requests that makes, for which store | `store.rs`, `store/` |
 //! | who sends them, and when | `load.rs`, `load/` |
 //! | what is counted | `figures.rs` |
+//! | how far it is, while it runs | `progress.rs` |
 //! | how it is reported | `report.rs`, `report/` |
 //! | the command line | `arguments.rs`, `command.rs` |
 //! | one run, from workload to report | `benchmark.rs`, `stage_runner.rs` |
@@ -28,6 +29,7 @@ pub mod content;
 pub mod drivers;
 pub mod figures;
 pub mod load;
+pub mod progress;
 pub mod rate_search;
 pub mod report;
 pub mod stage_runner;
