@@ -32,6 +32,10 @@ pub enum BenchCommand {
     Compare(CompareArguments),
     /// Read a workload and say what it would do, without doing it.
     Check(CheckArguments),
+    /// Summarise a record of every operation (`run --record`), or write it as CSV.
+    ///
+    /// The exit status is 1 when the file ends in its middle; what was read until then is shown.
+    Records(RecordsArguments),
     /// List the named workloads.
     List,
     /// Wait for a run that names this driver (`run --drivers`), and do a part of its load.
@@ -84,6 +88,26 @@ pub struct CompareArguments {
     /// The report of the second run.
     #[arg(value_name = "AFTER.json")]
     pub(crate) after: PathBuf,
+}
+
+/// `martlet bench records`.
+#[derive(Debug, Args)]
+pub struct RecordsArguments {
+    /// The record.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Write its rows as CSV, instead of a summary.
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// Only those of this stage.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) stage: Option<String>,
+    /// Only those of this kind: read, write and so on.
+    #[arg(long, value_name = "KIND")]
+    pub(crate) operation: Option<String>,
+    /// Only those that failed.
+    #[arg(long)]
+    pub(crate) failed: bool,
 }
 
 /// `martlet bench driver`.
@@ -209,6 +233,9 @@ pub struct RunArguments {
     /// Write a page with tables and pictures to this file, as HTML that needs nothing else.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Write a row for every operation to this new file: CSV, compressed with gzip.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// Write COSBench's files into this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) csv: Option<PathBuf>,

@@ -7,6 +7,7 @@ use crate::arguments::RunArguments;
 use crate::drivers::message::{RunOrder, StoreRedirection};
 use crate::load::{LoadOptions, LoadWatch};
 use crate::progress::StageProgress;
+use crate::record::RecordFile;
 use crate::report::{Manifest, RunReport, StageReport, cosbench, html, terminal};
 use crate::stage_runner::StageRunner;
 use crate::store::auth::{Trust, open};
@@ -74,7 +75,7 @@ pub async fn prepare(arguments: &RunArguments, world: &World) -> Result<Prepared
     };
     let order = order_of(arguments, &source, options.seed);
     let workload = ordered_workload(workload, &order)?;
-    let runner = match StageRunner::fleet(&arguments.fleet, world, &workload, &order).await? {
+    let mut runner = match StageRunner::fleet(&arguments.fleet, world, &workload, &order).await? {
         Some(fleet) => fleet,
         None => {
             let trust = Trust {
@@ -85,6 +86,9 @@ pub async fn prepare(arguments: &RunArguments, world: &World) -> Result<Prepared
             StageRunner::here(stores, options.clone())
         }
     };
+    if let Some(path) = &arguments.record {
+        runner.record(world, &RecordFile::create(world, path)?)?;
+    }
     Ok(Prepared {
         workload,
         source,
@@ -110,6 +114,8 @@ fn order_of(arguments: &RunArguments, source: &str, seed: u64) -> RunOrder {
         seed,
         stages: arguments.stages.clone(),
         name: String::new(),
+        clock_is_ahead: 0,
+        records: arguments.record.is_some(),
     }
 }
 
@@ -250,7 +256,9 @@ impl Prepared {
             }
         }
         report.drivers = self.runner.driver_reports();
-        self.runner.dismiss().await;
+        if end_record(self.runner.dismiss().await, console)? != ToolStatus::SUCCESS {
+            status = ToolStatus::FAILURE;
+        }
         if !report.drivers.is_empty() {
             console.say(terminal::drivers_text(&report.drivers).trim_end())?;
         }
@@ -311,6 +319,20 @@ impl Prepared {
             console.complain(line)?;
         }
         Ok(finished)
+    }
+}
+
+/// Says whether a record is whole, and how long the load waited for it.
+pub fn end_record(ended: Result<Duration, Fault>, console: &mut Console<'_>) -> io::Result<ToolStatus> {
+    match ended {
+        Ok(Duration::ZERO) => Ok(ToolStatus::SUCCESS),
+        Ok(waited) => {
+            console.complain(format_args!(
+                "--record: the file was slower than the load, whose threads waited {waited:.1?} for it in all"
+            ))?;
+            Ok(ToolStatus::SUCCESS)
+        }
+        Err(fault) => console.complain(fault).map(|()| ToolStatus::FAILURE),
     }
 }
 

@@ -15,6 +15,7 @@
 //! | who sends them, and when | `load.rs`, `load/` |
 //! | what is counted | `figures.rs` |
 //! | how far it is, while it runs | `progress.rs` |
+//! | a record of every operation | `record.rs`, `record/` |
 //! | how it is reported | `report.rs`, `report/` |
 //! | the command line | `arguments.rs`, `command.rs` |
 //! | one run, from workload to report | `benchmark.rs`, `stage_runner.rs` |
@@ -31,6 +32,7 @@ pub mod figures;
 pub mod load;
 pub mod progress;
 pub mod rate_search;
+pub mod record;
 pub mod report;
 pub mod stage_runner;
 pub mod store;

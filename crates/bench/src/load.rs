@@ -11,6 +11,7 @@ mod worker;
 
 use crate::content::Contents;
 use crate::figures::{Latencies, RequestOutcome, WorkFigures};
+use crate::record::OperationRecorder;
 use crate::store::Store;
 use crate::workload::{Work, WorkEnd, WorkKind};
 use parking_lot::Mutex;
@@ -115,6 +116,15 @@ pub struct WorkResult {
     pub threads: usize,
 }
 
+/// What of a work is done here, and where its operations are recorded.
+#[derive(Clone)]
+pub struct LoadPart {
+    /// Which of its workers run in this process.
+    pub share: DriverShare,
+    /// Where every operation is recorded, and the name of the stage there.
+    pub records: Option<(Arc<OperationRecorder>, String)>,
+}
+
 /// A work that runs, as its workers see it.
 struct Running {
     work: Arc<Work>,
@@ -130,8 +140,7 @@ struct Running {
     files: Vec<Vec<u8>>,
     begun: Duration,
     options: LoadOptions,
-    /// The workers that are this process's.
-    share: DriverShare,
+    part: LoadPart,
 }
 
 impl Running {
@@ -175,21 +184,24 @@ pub async fn run(
     watch: Arc<LoadWatch>,
     options: &LoadOptions,
 ) -> Result<WorkResult, Fault> {
-    let share = DriverShare::whole(work);
-    run_share(world, work, share, store, contents, watch, options).await
+    let part = LoadPart {
+        share: DriverShare::whole(work),
+        records: None,
+    };
+    run_part(world, work, part, store, contents, watch, options).await
 }
 
 /// Runs a part of a work to its end; `work` has the end and the rate of the part.
-pub async fn run_share(
+pub async fn run_part(
     world: &World,
     work: &Arc<Work>,
-    share: DriverShare,
+    part: LoadPart,
     store: Store,
     contents: Arc<Contents>,
     watch: Arc<LoadWatch>,
     options: &LoadOptions,
 ) -> Result<WorkResult, Fault> {
-    let threads = options.threads.clamp(1, share.workers.max(1) as usize);
+    let threads = options.threads.clamp(1, part.share.workers.max(1) as usize);
     let begun = world.clock.elapsed();
     let cpu = processor_time();
     let running = Arc::new(Running {
@@ -197,13 +209,13 @@ pub async fn run_share(
         store,
         contents,
         watch: watch.clone(),
-        positions: Positions::of_share(work, &share),
+        positions: Positions::of_share(work, &part.share),
         tickets: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
         files: read_files(world, work)?,
         begun,
         options: options.clone(),
-        share,
+        part,
     });
     let mut figures = WorkFigures::new(work.operations.len(), work.interval);
     if work.kind != WorkKind::Delay {

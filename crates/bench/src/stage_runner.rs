@@ -6,11 +6,14 @@ use crate::drivers::addresses::{check_pins, drivers, drivers_of_file};
 use crate::drivers::fleet::{DriverFleet, DriverNotices};
 use crate::drivers::message::RunOrder;
 use crate::drivers::secret::DriverSecret;
-use crate::load::{LoadOptions, LoadWatch, run as run_work};
+use crate::load::share::DriverShare;
+use crate::load::{LoadOptions, LoadPart, LoadWatch, run_part};
+use crate::record::{RecordFile, Recording};
 use crate::report::{DriverReport, StageReport, WorkReport};
 use crate::store::Store;
 use crate::workload::{Stage, Work, Workload};
 use std::sync::Arc;
+use std::time::Duration;
 use vocabulary::Fault;
 use world::World;
 
@@ -31,6 +34,8 @@ pub struct LocalRunner {
     stores: Vec<Vec<Store>>,
     contents: Arc<Contents>,
     options: LoadOptions,
+    /// The file of every operation, if there is one.
+    record: Option<(RecordFile, Recording)>,
 }
 
 impl StageRunner {
@@ -40,7 +45,21 @@ impl StageRunner {
             stores,
             contents: Arc::new(Contents::new()),
             options,
+            record: None,
         })
+    }
+
+    /// Has every operation recorded in a file.
+    pub fn record(&mut self, world: &World, file: &RecordFile) -> Result<(), Fault> {
+        match self {
+            Self::Drivers(fleet) => fleet.record(file),
+            Self::Here(runner) => {
+                let to = file.clone();
+                let sink = Box::new(move |member: Vec<u8>| to.append(&member));
+                runner.record = Some((file.clone(), Recording::begin(world, "", 0, sink)?));
+            }
+        }
+        Ok(())
     }
 
     /// The drivers that the command line names, ready to begin; nothing where it names none.
@@ -93,10 +112,14 @@ impl StageRunner {
         }
     }
 
-    /// Ends the run on all drivers.
-    pub async fn dismiss(self) {
-        if let Self::Drivers(fleet) = self {
-            fleet.dismiss().await;
+    /// Ends the run on all drivers, and the record: how long threads of the load waited for it.
+    pub async fn dismiss(self) -> Result<Duration, Fault> {
+        match self {
+            Self::Drivers(fleet) => fleet.dismiss().await,
+            Self::Here(runner) => match runner.record {
+                Some((file, recording)) => recording.finish().await.map_err(|error| file.failed(&error)),
+                None => Ok(Duration::ZERO),
+            },
         }
     }
 
@@ -126,9 +149,15 @@ impl LocalRunner {
         let begun = world.clock.elapsed();
         let works: Vec<Arc<Work>> = stage.works.iter().cloned().map(Arc::new).collect();
         let running = works.iter().zip(&self.stores[at]).map(|(work, store)| {
-            run_work(
+            let recorder = self.record.as_ref().map(|(_, recording)| recording.recorder());
+            let part = LoadPart {
+                share: DriverShare::whole(work),
+                records: recorder.map(|recorder| (recorder, stage.name.clone())),
+            };
+            run_part(
                 world,
                 work,
+                part,
                 store.clone(),
                 self.contents.clone(),
                 watch.clone(),

@@ -44,6 +44,11 @@ impl FrameSender {
         self.0.send(Frame::Message(text)).await.is_ok()
     }
 
+    /// Sends a piece of a record, from a thread that may wait; false when the connection has ended.
+    pub(super) fn send_record(&self, piece: Vec<u8>) -> bool {
+        self.0.blocking_send(Frame::Record(piece)).is_ok()
+    }
+
     /// Sends a message, unless too many wait; whether it will be sent.
     pub(super) fn send_if_idle(&self, message: &impl Serialize) -> bool {
         serde_json::to_vec(message).is_ok_and(|text| self.0.try_send(Frame::Message(text)).is_ok())

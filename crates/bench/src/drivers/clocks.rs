@@ -89,6 +89,11 @@ impl ClockReading {
         self.ahead as f64 / 1e3
     }
 
+    /// By how many microseconds the driver's time of day is ahead.
+    pub(super) fn ahead(&self) -> i64 {
+        self.ahead
+    }
+
     /// What the driver's measure says at a time of ours.
     pub(super) fn theirs(&self, ours: Duration) -> Duration {
         shifted(ours, self.older)

@@ -13,6 +13,7 @@ use super::secret::DriverSecret;
 use super::stage_part::{StagePart, merged};
 use crate::load::LoadWatch;
 use crate::load::share::DriverShare;
+use crate::record::RecordFile;
 use crate::report::{DriverReport, StageReport, WorkReport};
 use crate::workload::Stage;
 use parking_lot::Mutex;
@@ -49,6 +50,7 @@ pub struct DriverFleet {
     drivers: Vec<FleetDriver>,
     notices: DriverNotices,
     begun: Duration,
+    record: FleetRecord,
 }
 
 struct FleetDriver {
@@ -57,6 +59,42 @@ struct FleetDriver {
     channel: Option<DriverChannel>,
     clock: ClockReading,
     report: DriverReport,
+}
+
+/// The record that drivers send. Clones share it.
+#[derive(Clone, Default)]
+struct FleetRecord(Arc<Mutex<OpenFleetRecord>>);
+
+#[derive(Default)]
+struct OpenFleetRecord {
+    /// Nothing when no record was asked for.
+    file: Option<RecordFile>,
+    fault: Option<Fault>,
+    waited: Duration,
+}
+
+impl FleetRecord {
+    /// Adds a piece; false when none was asked for. A file that cannot be written ends the record, and not the load.
+    fn append(&self, piece: &[u8]) -> bool {
+        let mut open = self.0.lock();
+        let Some(file) = &open.file else { return false };
+        if open.fault.is_none()
+            && let Err(error) = file.append(piece)
+        {
+            open.fault = Some(file.failed(&error));
+        }
+        true
+    }
+
+    fn add_waited(&self, waited: Duration) {
+        let mut open = self.0.lock();
+        open.waited = open.waited.saturating_add(waited);
+    }
+
+    fn end(&self) -> Result<Duration, Fault> {
+        let mut open = self.0.lock();
+        open.fault.take().map_or(Ok(open.waited), Err)
+    }
 }
 
 impl FleetDriver {
@@ -107,6 +145,7 @@ impl FleetDriver {
         };
         let order = RunOrder {
             name: self.address.name.clone(),
+            clock_is_ahead: self.clock.ahead(),
             ..order.clone()
         };
         channel.sender.send(&ToDriver::Order(Box::new(order))).await;
@@ -127,6 +166,7 @@ impl FleetDriver {
         order: StageOrder,
         begins: Duration,
         watch: &LoadWatch,
+        record: &FleetRecord,
     ) -> Result<StagePart, Fault> {
         let gone = |why: &dyn std::fmt::Display| Fault::peer(why.to_string());
         let channel = self.channel.as_mut().ok_or_else(|| gone(&"it is lost"))?;
@@ -146,6 +186,7 @@ impl FleetDriver {
             };
             let message = match frame {
                 Ok(Some(Frame::Message(text))) => parse(&text).map_err(|error| gone(&error))?,
+                Ok(Some(Frame::Record(piece))) if record.append(&piece) => continue,
                 Ok(Some(Frame::Record(_))) => return Err(gone(&"a record was not asked for")),
                 Ok(None) => return Err(gone(&"the connection has ended")),
                 Err(error) => return Err(gone(&error)),
@@ -157,7 +198,8 @@ impl FleetDriver {
                     watch.add_recent(&latencies);
                 }
                 FromDriver::Refused { why } => return Err(gone(&why)),
-                FromDriver::StageDone { began } => {
+                FromDriver::StageDone { began, waited } => {
+                    record.add_waited(waited);
                     let late = self.clock.ours(began).saturating_sub(part.begins);
                     self.report.latest_start = self.report.latest_start.max(late.as_secs_f64() * 1e3);
                     return part.done().map(|()| part);
@@ -194,6 +236,7 @@ impl DriverFleet {
             drivers: futures_util::future::try_join_all(meeting).await?,
             notices: DriverNotices::default(),
             begun: world.clock.elapsed(),
+            record: FleetRecord::default(),
         })
     }
 
@@ -219,10 +262,16 @@ impl DriverFleet {
         self.notices.clone()
     }
 
-    /// Ends the run on all drivers that are left.
-    pub async fn dismiss(self) {
+    /// Has rows that drivers send go to a file.
+    pub fn record(&mut self, file: &RecordFile) {
+        self.record.0.lock().file = Some(file.clone());
+    }
+
+    /// Ends the run on all drivers that are left: how long their threads waited for the record.
+    pub async fn dismiss(self) -> Result<Duration, Fault> {
         let channels = self.drivers.into_iter().filter_map(|driver| driver.channel);
         futures_util::future::join_all(channels.map(|channel| channel.close(&self.world))).await;
+        self.record.end()
     }
 
     /// Runs stage `at` on all drivers that are left.
@@ -236,6 +285,7 @@ impl DriverFleet {
         let longest = self.drivers.iter().map(|driver| driver.clock.round_trip).max();
         let begins = self.world.clock.elapsed() + LEAD.max(longest.unwrap_or_default() * 4);
         let (world, notices, start) = (self.world.clone(), self.notices.clone(), self.begun);
+        let record = self.record.clone();
         let running = self.drivers.iter_mut().enumerate().map(|(number, driver)| {
             let works = std::mem::take(&mut orders[number]);
             let order = StageOrder {
@@ -243,12 +293,12 @@ impl DriverFleet {
                 works,
                 begins: driver.clock.theirs(begins),
             };
-            let (world, notices) = (&world, &notices);
+            let (world, notices, record) = (&world, &notices, &record);
             async move {
                 if order.works.is_empty() {
                     return None;
                 }
-                match driver.part(world, stage, order, begins, watch).await {
+                match driver.part(world, stage, order, begins, watch, record).await {
                     Ok(part) => {
                         part.tell(&mut driver.report);
                         Some(part)

@@ -15,7 +15,8 @@
 //!                   <-  StageDone
 //! ```
 //!
-//! A driver that serves another controller says Busy to the first message.
+//! A driver that serves another controller says Busy to the first message. Pieces of a record, if the order asks for
+//! one, come in frames of their own before StageDone.
 //! Always holds: figures are counts of times, so that those of all drivers are added and no percentile is averaged;
 //! what does not belong to the work that was ordered is refused.
 
@@ -72,6 +73,8 @@ pub(super) enum FromDriver {
     StageDone {
         /// When its works began, by the driver's own measure.
         began: Duration,
+        /// How long threads of the load waited for the record.
+        waited: Duration,
     },
 }
 
@@ -85,7 +88,7 @@ pub(super) struct DriverTime {
 }
 
 /// Microseconds since 1970.
-pub(super) fn wall_micros(time: Timestamp) -> u64 {
+pub fn wall_micros(time: Timestamp) -> u64 {
     // A tick is ten microseconds.
     time.ticks().saturating_mul(10)
 }
@@ -109,6 +112,10 @@ pub struct RunOrder {
     pub stages: Vec<String>,
     /// The name of the driver.
     pub name: String,
+    /// By how many microseconds the driver's clock is ahead of the controller's.
+    pub clock_is_ahead: i64,
+    /// Whether every operation is recorded.
+    pub records: bool,
 }
 
 /// Which store is loaded, where it is not the workload's.

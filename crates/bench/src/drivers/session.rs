@@ -11,7 +11,8 @@ use super::message::{
 use super::shared::DriverShared;
 use crate::benchmark::{open_stores, ordered_workload, parse_workload};
 use crate::content::Contents;
-use crate::load::{LoadOptions, LoadWatch, WorkResult, run_share};
+use crate::load::{LoadOptions, LoadPart, LoadWatch, WorkResult, run_part};
+use crate::record::{OperationRecorder, Recording};
 use crate::store::Store;
 use crate::store::auth::Trust;
 use crate::workload::{Arrivals, Work, WorkEnd, Workload};
@@ -20,6 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::Fault;
+use world::World;
 
 /// Workers of a stage that one driver runs.
 const MOST_WORKERS: u64 = 100_000;
@@ -39,6 +41,21 @@ pub(super) struct DriverSession {
     opened: Option<OpenedRun>,
 }
 
+/// A work of an order that can be done.
+struct CheckedWork {
+    order: WorkOrder,
+    /// The work with the end and the rate of this driver's part.
+    part: Arc<Work>,
+}
+
+/// A stage that has ended.
+struct DoneStage {
+    began: Duration,
+    /// How long threads waited for the record.
+    waited: Duration,
+    results: Vec<(usize, WorkResult)>,
+}
+
 /// A run whose stages can begin.
 struct OpenedRun {
     workload: Workload,
@@ -46,6 +63,8 @@ struct OpenedRun {
     stores: Vec<Vec<Store>>,
     contents: Arc<Contents>,
     options: LoadOptions,
+    /// The name of this driver, and how far its clock is ahead, where every operation is recorded.
+    records: Option<(String, i64)>,
 }
 
 impl DriverSession {
@@ -103,38 +122,38 @@ impl DriverSession {
         }
     }
 
-    /// Does its part of a stage, and tells how far it is and what came of it.
+    /// Does its part of a stage, and sends what came of it.
     async fn stage(&mut self, order: &StageOrder) -> io::Result<()> {
+        match self.load(order).await? {
+            Err(fault) => self.say(&FromDriver::Refused { why: fault.to_string() }).await,
+            Ok(done) => {
+                for (work, result) in &done.results {
+                    self.tell(*work, result).await?;
+                }
+                let (began, waited) = (done.began, done.waited);
+                self.say(&FromDriver::StageDone { began, waited }).await
+            }
+        }
+    }
+
+    /// Runs the works of an order, and sends how far they are; ends them when the controller says so or is gone.
+    async fn load(&mut self, order: &StageOrder) -> io::Result<Result<DoneStage, Fault>> {
         let works = match self.checked(order) {
             Ok(works) => works,
-            Err(fault) => return self.say(&FromDriver::Refused { why: fault.to_string() }).await,
+            Err(fault) => return Ok(Err(fault)),
         };
         // An order was there: `checked` has looked.
-        let Some(opened) = &self.opened else { return Ok(()) };
-        let watch = Arc::new(LoadWatch::default());
-        let clock = &self.shared.world.clock;
-        let running = async {
-            let wait = order.begins.saturating_sub(clock.elapsed());
-            clock.sleep(wait).await;
-            let began = clock.elapsed();
-            let running = works.iter().map(|(at, ordered, work)| {
-                let store = opened.stores[order.stage][*at].clone();
-                let contents = opened.contents.clone();
-                run_share(
-                    &self.shared.world,
-                    work,
-                    ordered.share,
-                    store,
-                    contents,
-                    watch.clone(),
-                    &opened.options,
-                )
-            });
-            futures_util::future::try_join_all(running)
-                .await
-                .map(|results| (began, results))
+        let Some(opened) = &self.opened else {
+            return Ok(Err(Fault::peer("no run")));
         };
-        let mut running = std::pin::pin!(running);
+        let recording = match opened.recording(&self.shared.world, &self.channel.sender) {
+            Ok(recording) => recording,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let (world, sender) = (&self.shared.world, self.channel.sender.clone());
+        let watch = Arc::new(LoadWatch::default());
+        let recorder = recording.as_ref().map(Recording::recorder);
+        let mut running = std::pin::pin!(opened.run(world, order, &works, recorder, &watch));
         let mut sent = (0, 0, 0);
         let mut gone = None;
         let results = loop {
@@ -146,7 +165,7 @@ impl DriverSession {
                     Ok(None) => gone = Some(io::ErrorKind::UnexpectedEof.into()),
                     Err(error) => gone = Some(error),
                 },
-                () = clock.sleep(PROGRESS) => tell_progress(&self.channel.sender, &watch, &mut sent),
+                () = world.clock.sleep(PROGRESS) => tell_progress(&sender, &watch, &mut sent),
             }
             if gone.is_some() {
                 watch.stop();
@@ -155,20 +174,21 @@ impl DriverSession {
         if let Some(error) = gone {
             return Err(error);
         }
-        match results {
-            Ok((began, results)) => {
-                tell_progress(&self.channel.sender, &watch, &mut sent);
-                for ((at, _, _), result) in works.iter().zip(&results) {
-                    self.tell(*at, result).await?;
-                }
-                self.say(&FromDriver::StageDone { began }).await
-            }
-            Err(fault) => self.say(&FromDriver::Refused { why: fault.to_string() }).await,
-        }
+        tell_progress(&sender, &watch, &mut sent);
+        let waited = match recording {
+            Some(recording) => recording.finish().await?,
+            None => Duration::ZERO,
+        };
+        let numbers = works.iter().map(|work| work.order.work);
+        Ok(results.map(|(began, results)| DoneStage {
+            began,
+            waited,
+            results: numbers.zip(results).collect(),
+        }))
     }
 
     /// The works of an order with their parts of them, if all of it can be done.
-    fn checked(&self, order: &StageOrder) -> Result<Vec<(usize, WorkOrder, Arc<Work>)>, Fault> {
+    fn checked(&self, order: &StageOrder) -> Result<Vec<CheckedWork>, Fault> {
         let wrong = |what: &str| Fault::peer(format!("the order for a stage is wrong: {what}"));
         let opened = self.opened.as_ref().ok_or_else(|| wrong("no run"))?;
         let stages = &opened.workload.stages;
@@ -177,21 +197,24 @@ impl DriverSession {
             return Err(wrong("it begins too late"));
         }
         let mut workers = 0;
-        let mut works: Vec<(usize, WorkOrder, Arc<Work>)> = vec![];
+        let mut works: Vec<CheckedWork> = vec![];
         for ordered in &order.works {
             let mut work = stage
                 .works
                 .get(ordered.work)
                 .ok_or_else(|| wrong("no such work"))?
                 .clone();
-            if works.iter().any(|(at, _, _)| *at == ordered.work) || !ordered.share.fits(&work) {
+            if works.iter().any(|one| one.order.work == ordered.work) || !ordered.share.fits(&work) {
                 return Err(wrong("no such part of a work"));
             }
             workers += u64::from(ordered.share.workers);
             (work.end, work.arrivals) = (ordered.end, ordered.arrivals);
             (work.ramp_up, work.ramp_down) = (ordered.ramp_up, ordered.ramp_down);
             check_times(&work).map_err(&wrong)?;
-            works.push((ordered.work, *ordered, Arc::new(ordered.share.of(&work))));
+            works.push(CheckedWork {
+                order: *ordered,
+                part: Arc::new(ordered.share.of(&work)),
+            });
         }
         if workers > MOST_WORKERS {
             return Err(Fault::peer(format!(
@@ -292,7 +315,47 @@ impl OpenedRun {
                 seed: order.seed,
                 verifies: order.verifies,
             },
+            records: order.records.then(|| (order.name.clone(), order.clock_is_ahead)),
         })
+    }
+
+    /// Begins to record, if the run has a record.
+    fn recording(&self, world: &World, sender: &FrameSender) -> Result<Option<Recording>, Fault> {
+        let Some((name, ahead)) = &self.records else {
+            return Ok(None);
+        };
+        let sender = sender.clone();
+        let sink = move |member| match sender.send_record(member) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        Recording::begin(world, name, *ahead, Box::new(sink)).map(Some)
+    }
+
+    /// Runs the works of an order from when they are to begin: when that was, and what came of them.
+    async fn run(
+        &self,
+        world: &World,
+        order: &StageOrder,
+        works: &[CheckedWork],
+        recorder: Option<Arc<OperationRecorder>>,
+        watch: &Arc<LoadWatch>,
+    ) -> Result<(Duration, Vec<WorkResult>), Fault> {
+        let wait = order.begins.saturating_sub(world.clock.elapsed());
+        world.clock.sleep(wait).await;
+        let began = world.clock.elapsed();
+        let stage = &self.workload.stages[order.stage].name;
+        let running = works.iter().map(|work| {
+            let part = LoadPart {
+                share: work.order.share,
+                records: recorder.clone().map(|recorder| (recorder, stage.clone())),
+            };
+            let store = self.stores[order.stage][work.order.work].clone();
+            let contents = self.contents.clone();
+            run_part(world, &work.part, part, store, contents, watch.clone(), &self.options)
+        });
+        let results = futures_util::future::try_join_all(running).await?;
+        Ok((began, results))
     }
 }
 

@@ -4,6 +4,8 @@ use super::pace::{ArrivalPace, TIMER_SLACK};
 use super::plan::{Planned, Planner};
 use super::{GRACE, Running, buffer_size};
 use crate::figures::{Latencies, RequestOutcome, WorkFigures};
+use crate::record::RecordBuffer;
+use crate::record::row::RecordedOperation;
 use crate::store::{StoreRequest, StoreSession};
 use crate::workload::OperationKind;
 use futures_util::StreamExt;
@@ -28,7 +30,7 @@ pub(super) fn run_thread(
 ) -> Result<WorkFigures, Fault> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Fault::caller(format!("no runtime for a thread of the load: {error}")))?;
-    let part = running.share;
+    let part = running.part.share;
     // Threads of several drivers have dice of their own.
     let seed = mixed(running.options.seed, thread as u64 | u64::from(part.part) << 32);
     let pace = ArrivalPace::new(running.work.arrivals, thread, threads, seed);
@@ -37,6 +39,10 @@ pub(super) fn run_thread(
         running,
         figures: RefCell::new(WorkFigures::new(running.work.operations.len(), running.work.interval)),
         recent: RefCell::default(),
+        records: RefCell::new(running.part.records.as_ref().map(|(recorder, stage)| {
+            let work = &running.work.name;
+            RecordBuffer::new(recorder, stage, work)
+        })),
         pace: RefCell::new(pace.beside_others(threads, part.part, part.parts)),
     };
     runtime.block_on(async {
@@ -61,6 +67,7 @@ struct ThreadShare<'a> {
     pace: RefCell<ArrivalPace>,
     /// Times that the watch does not have yet.
     recent: RefCell<Latencies>,
+    records: RefCell<Option<RecordBuffer>>,
 }
 
 impl ThreadShare<'_> {
@@ -69,7 +76,7 @@ impl ThreadShare<'_> {
         let running = self.running;
         let seed = mixed(running.options.seed ^ 0x5eed, u64::from(worker));
         let mut planner = Planner::new(running.work.clone(), worker, running.positions.clone(), seed);
-        let buffer = buffer_size(running.share.workers);
+        let buffer = buffer_size(running.part.share.workers);
         let mut session = StoreSession::new(
             running.store.clone(),
             self.world.clone(),
@@ -82,8 +89,20 @@ impl ThreadShare<'_> {
                 return;
             }
             let Some(planned) = planner.draw() else { return };
+            let start = running.part.records.as_ref().map(|_| self.world.clock.elapsed());
             let outcome = self.ask(&mut session, &planned, &mut names, due).await;
             self.count(&planned, &outcome);
+            if let (Some(start), Some(records)) = (start, &mut *self.records.borrow_mut()) {
+                records.add(&RecordedOperation {
+                    kind: running.work.operations[planned.operation].kind.name(),
+                    container: &names.container,
+                    object: &names.object,
+                    due,
+                    start,
+                    outcome,
+                    worker,
+                });
+            }
         }
     }
 
