@@ -174,15 +174,14 @@ impl FleetDriver {
         channel.sender.send(&ToDriver::Stage(order)).await;
         let mut is_stopping = false;
         loop {
+            // Pieces of a record may come so often that the pause below never ends.
+            if watch.is_stopped() && !is_stopping {
+                is_stopping = true;
+                channel.sender.send(&ToDriver::Stop).await;
+            }
             let frame = tokio::select! {
                 frame = channel.next() => frame,
-                () = world.clock.sleep(LOOK), if !is_stopping => {
-                    if watch.is_stopped() {
-                        is_stopping = true;
-                        channel.sender.send(&ToDriver::Stop).await;
-                    }
-                    continue;
-                }
+                () = world.clock.sleep(LOOK), if !is_stopping => continue,
             };
             let message = match frame {
                 Ok(Some(Frame::Message(text))) => parse(&text).map_err(|error| gone(&error))?,
@@ -358,13 +357,19 @@ impl DriverFleet {
         let left: Vec<usize> = (0..self.drivers.len()).filter(|number| is_left(*number)).collect();
         let mut orders = vec![vec![]; self.drivers.len()];
         for (at, work) in stage.works.iter().enumerate() {
-            let doing = match &work.driver {
+            let doing: Vec<usize> = match &work.driver {
                 Some(name) => pinned_to(&addresses, name)
                     .filter(|number| is_left(*number))
                     .into_iter()
                     .collect(),
                 None => left.clone(),
             };
+            if doing.is_empty() {
+                let (stage, work) = (&stage.name, &work.name);
+                self.notices.add(format!(
+                    "{stage} / {work} is left out: the driver that it is pinned to is lost"
+                ));
+            }
             for (number, share) in doing.iter().zip(DriverShare::divide(work, doing.len())) {
                 orders[*number].extend(share.map(|share| WorkOrder {
                     work: at,

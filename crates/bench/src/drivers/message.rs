@@ -25,6 +25,7 @@ use crate::load::share::DriverShare;
 use crate::workload::{Arrivals, WorkEnd};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 use vocabulary::Timestamp;
 
@@ -93,8 +94,8 @@ pub fn wall_micros(time: Timestamp) -> u64 {
     time.ticks().saturating_mul(10)
 }
 
-/// A run.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+/// A run. It may hold passwords: its debug output is its driver's name alone.
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub struct RunOrder {
     /// The workload, as a file has it.
     pub source: String,
@@ -118,8 +119,14 @@ pub struct RunOrder {
     pub records: bool,
 }
 
+impl fmt::Debug for RunOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RunOrder({})", self.name)
+    }
+}
+
 /// Which store is loaded, where it is not the workload's.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreRedirection {
     /// Type and parameters.
     pub storage: Option<String>,

@@ -13,6 +13,7 @@ use super::shared::{DriverShared, ServingPlace};
 use crate::arguments::DriverArguments;
 use crate::store::auth::Trust;
 use operator_tools::{Console, ToolStatus};
+use parking_lot::Mutex;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -95,6 +96,7 @@ fn open(
             cafile: arguments.cafile.clone(),
         },
         greetings: Semaphore::new(GREETINGS),
+        refusals: Mutex::default(),
         lines,
     };
     let listener = world.network.listen(host, *port, BACKLOG);
@@ -117,8 +119,8 @@ async fn serve(shared: &Arc<DriverShared>, permit: SemaphorePermit<'_>, stream: 
     let greeting = receive(&shared.acceptor, &shared.secret, stream);
     let stream = match shared.world.timeout(PATIENCE, greeting).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return shared.say(format!("{from} was refused: {error}")),
-        Err(late) => return shared.say(format!("{from} was refused: {late}")),
+        Ok(Err(error)) => return shared.refuse(from, &error),
+        Err(late) => return shared.refuse(from, &late),
     };
     let channel = DriverChannel::new(&shared.world, stream, LONGEST_TO_DRIVER);
     let Some(_place) = ServingPlace::take(shared, from) else {

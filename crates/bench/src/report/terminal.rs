@@ -20,7 +20,7 @@ pub fn text(report: &RunReport) -> String {
 pub fn drivers_text(drivers: &[DriverReport]) -> String {
     let mut text = String::new();
     for driver in drivers {
-        let (name, address) = (&driver.name, &driver.address);
+        let address = &driver.address;
         // Writing to memory does not fail.
         let _ = match &driver.lost {
             None => writeln!(
@@ -30,8 +30,8 @@ pub fn drivers_text(drivers: &[DriverReport]) -> String {
             ),
             Some(why) => writeln!(
                 text,
-                "driver {address}: LOST {why}\n  of that stage the figures above lack what {name} had done; stages \
-                 after it were divided among the others"
+                "driver {address}: LOST {why}\n  what it had done of a stage that it did not finish is not in the figures; \
+                 later stages were divided among the others"
             ),
         };
     }
