@@ -6,6 +6,7 @@
 use crate::arguments::RunArguments;
 use crate::drivers::message::{RunOrder, StoreRedirection};
 use crate::load::{LoadOptions, LoadWatch};
+use crate::observe;
 use crate::progress::StageProgress;
 use crate::record::RecordFile;
 use crate::report::{Manifest, RunReport, StageReport, cosbench, html, terminal};
@@ -67,6 +68,17 @@ pub struct Prepared {
 /// Reads the workload, opens its stores and looks at their containers, here or on the drivers.
 pub async fn prepare(arguments: &RunArguments, world: &World) -> Result<Prepared, Fault> {
     let (workload, source) = read_workload(world, &arguments.workload, &arguments.extent.extent())?;
+    workload.observation.allow(arguments.allow_actions)?;
+    let base = cosbench::base_name(&workload.name, arguments.run);
+    let csv = arguments.csv.as_ref().map(|folder| folder.join(format!("{base}.csv")));
+    for path in arguments.json.iter().chain(&arguments.html).chain(&csv) {
+        if world.files.info(path).is_ok() {
+            let path = path.display();
+            return Err(Fault::caller(format!(
+                "{path} is there already: reports go into new files"
+            )));
+        }
+    }
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let options = LoadOptions {
         threads: arguments.threads.unwrap_or(cores).max(1),
@@ -276,8 +288,9 @@ impl Prepared {
             console.complain(fault)?;
             return Ok(ToolStatus::FAILURE);
         }
+        let observed_failure = report.stages.iter().any(|stage| stage.observed.has_failed());
         let mut works = report.stages.iter().flat_map(|stage| &stage.works);
-        match works.any(|work| work.has_failed) || report.interrupted || report.lacks_drivers() {
+        match works.any(|work| work.has_failed) || observed_failure || report.interrupted || report.lacks_drivers() {
             true => Ok(ToolStatus::FAILURE),
             false => Ok(status),
         }
@@ -295,7 +308,9 @@ impl Prepared {
     ) -> io::Result<Result<StageReport, Fault>> {
         let (watch, notices) = (Arc::new(LoadWatch::default()), self.runner.notices());
         let mut progress = StageProgress::new(stage, console.shows_progress, world.clock.elapsed());
-        let mut running = std::pin::pin!(self.runner.run_stage(world, at, stage, &watch));
+        let running = self.runner.run_stage(world, at, stage, &watch);
+        let running = observe::around(&self.workload.observation, world, stage, running);
+        let mut running = std::pin::pin!(running);
         let finished = loop {
             tokio::select! {
                 finished = &mut running => break finished,
@@ -396,14 +411,32 @@ fn write_files(arguments: &RunArguments, world: &World, report: &RunReport) -> R
         {
             return Err(Fault::caller(format!("{}: {error}", folder.display())));
         }
-        for (name, text) in cosbench::files(report, arguments.run) {
-            write_file(world, &folder.join(name), &text)?;
+        for file in cosbench::files(report, arguments.run) {
+            let path = folder.join(&file.name);
+            match file.heading {
+                None => write_file(world, &path, &file.text)?,
+                Some(heading) => append(world, &path, heading, &file.text)?,
+            }
         }
     }
     Ok(())
 }
 
-fn write_file(world: &World, path: &Path, text: &str) -> Result<(), Fault> {
+/// Writes behind what a file has; a new one begins with a line that names the columns.
+fn append(world: &World, path: &Path, heading: &str, text: &str) -> Result<(), Fault> {
+    let written = || {
+        let file = world.files.open(path, world::files::Purpose::Append)?;
+        let size = file.info()?.size;
+        match size {
+            0 => file.write_all_at(format!("{heading}\n{text}").as_bytes(), 0),
+            size => file.write_all_at(text.as_bytes(), size),
+        }
+    };
+    written().map_err(|error: io::Error| Fault::caller(format!("{}: {error}", path.display())))
+}
+
+/// Writes a new file.
+pub fn write_file(world: &World, path: &Path, text: &str) -> Result<(), Fault> {
     let written = || {
         let file = world.files.open(path, world::files::Purpose::Create)?;
         file.set_len(0)?;

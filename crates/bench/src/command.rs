@@ -6,6 +6,7 @@ use crate::drivers::serve;
 use crate::rate_search;
 use crate::record::reading;
 use crate::report::compare::{Comparison, ComparisonVerdict, compare};
+use crate::sweep;
 use crate::swift_bench;
 use crate::workload::{Workload, named};
 use operator_tools::{Console, ToolStatus};
@@ -53,6 +54,7 @@ pub async fn run(
             }
             Err(fault) => fault,
         },
+        BenchCommand::Sweep(arguments) => return sweep::run(arguments, world, console, interrupted).await,
         BenchCommand::Compare(arguments) => match read_reports(world, arguments).and_then(|(a, b)| compare(&a, &b)) {
             Ok(comparisons) => return say_comparisons(&comparisons, console),
             Err(fault) => fault,

@@ -20,7 +20,9 @@
 //! | the command line | `arguments.rs`, `command.rs` |
 //! | one run, from workload to report | `benchmark.rs`, `stage_runner.rs` |
 //! | a load by several machines | `drivers.rs`, `drivers/` |
+//! | commands at set times, figures of servers | `observe.rs`, `observe/` |
 //! | the highest rate that a store bears | `rate_search.rs` |
+//! | one workload with several sizes and numbers of workers | `sweep.rs` |
 //! | swift-bench's command line and output | `swift_bench.rs`, `swift_bench/` |
 
 pub mod arguments;
@@ -30,11 +32,13 @@ pub mod content;
 pub mod drivers;
 pub mod figures;
 pub mod load;
+pub mod observe;
 pub mod progress;
 pub mod rate_search;
 pub mod record;
 pub mod report;
 pub mod stage_runner;
 pub mod store;
+pub mod sweep;
 pub mod swift_bench;
 pub mod workload;

@@ -173,6 +173,7 @@ impl LocalRunner {
                 .map(|(work, result)| WorkReport::of(work, result))
                 .collect(),
             lasted: world.clock.elapsed().saturating_sub(begun).as_secs_f64(),
+            ..StageReport::default()
         })
     }
 }

@@ -322,6 +322,7 @@ impl DriverFleet {
                 .map(|(at, work)| WorkReport::of(work, &merged(work, at, &parts)))
                 .collect(),
             lasted: self.world.clock.elapsed().saturating_sub(begun).as_secs_f64(),
+            ..StageReport::default()
         })
     }
 
@@ -373,6 +374,7 @@ impl DriverFleet {
             for (number, share) in doing.iter().zip(DriverShare::divide(work, doing.len())) {
                 orders[*number].extend(share.map(|share| WorkOrder {
                     work: at,
+                    workers: work.workers,
                     share,
                     end: work.end,
                     arrivals: work.arrivals,

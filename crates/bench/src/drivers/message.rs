@@ -156,6 +156,8 @@ pub(super) struct StageOrder {
 pub(super) struct WorkOrder {
     /// Its place in the stage.
     pub(super) work: usize,
+    /// Workers of the work, of all drivers together.
+    pub(super) workers: u32,
     /// The driver's part.
     pub(super) share: DriverShare,
     /// When it ends, of all drivers together.

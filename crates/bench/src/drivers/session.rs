@@ -204,6 +204,7 @@ impl DriverSession {
                 .get(ordered.work)
                 .ok_or_else(|| wrong("no such work"))?
                 .clone();
+            work.workers = ordered.workers;
             if works.iter().any(|one| one.order.work == ordered.work) || !ordered.share.fits(&work) {
                 return Err(wrong("no such part of a work"));
             }

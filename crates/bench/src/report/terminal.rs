@@ -94,5 +94,6 @@ pub fn stage_text(stage: &StageReport) -> String {
             );
         }
     }
+    text += &stage.observed.text();
     text
 }
