@@ -354,3 +354,19 @@ async fn a_driver_serves_one_run_at_a_time() {
         _ = &mut driving => panic!("{}", heard.text()),
     }
 }
+
+#[tokio::test]
+async fn a_sweep_is_done_by_drivers_too() {
+    let (bench, world) = (Bench::new(), World::real());
+    let workload = bench.workload(
+        "[storage]\ntype = 'mock'\ndelay = 1\n[[stage]]\nworkers = 1\ntotal_operations = 100\n\
+         operations = [{ type = 'read', containers = 'c(1)', objects = 'u(1,10)' }]",
+    );
+    let words = ["sweep", &workload, "--over-workers", "1,5"];
+    let (status, output) = bench.run(&[(&world, ALONE); 2], &words, &[]).await;
+    assert_eq!(status, ToolStatus::SUCCESS, "{output}");
+    let report = bench.report();
+    let points = report["points"].as_array().unwrap();
+    let workers: Vec<u64> = points.iter().map(|point| point["workers"].as_u64().unwrap()).collect();
+    assert_eq!(workers, [1, 5], "{report}");
+}
