@@ -128,3 +128,15 @@ def test_a_store_that_fails_is_counted_and_one_that_refuses_is_said(store, tmp_p
                                          "num_objects = 7\nnum_gets = 3\n")
     lines, _ = run(OURS, tmp_path / "bench.conf")
     assert "7 PUTS **FINAL** [7 failures], RATE/s" in lines and "0 GETS **FINAL** [0 failures], RATE/s" in lines
+
+
+def test_containers_are_removed_again_when_a_later_one_cannot_be_made(store, client):
+    # With its number the eleventh name is one byte longer than a name may be.
+    name = "sb-" + "x" * 251
+    _, complaint = run(OURS, *login(store), "--container-name", name, "-C", "12", status=1)
+    assert f"container {name}_10 could not be made: status 400" in complaint
+    assert left(client, "sb-x") == {}
+    run(OURS, *login(store), "--container-name", name, "-C", "12", "-x", status=1)
+    assert list(left(client, "sb-x")) == [f"{name}_{number}" for number in range(10)]
+    for number in range(10):
+        client.do("DELETE", f"{name}_{number}")

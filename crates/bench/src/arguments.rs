@@ -1,5 +1,6 @@
 //! The command line of `martlet bench`: its commands and their options.
 
+use crate::drivers::addresses::host_and_port;
 use crate::swift_bench::options::SwiftBenchArguments;
 use crate::workload::named::Extent;
 use crate::workload::own_format;
@@ -37,8 +38,16 @@ pub enum BenchCommand {
     Compare(CompareArguments),
     /// Read a workload and say what it would do, without doing it.
     Check(CheckArguments),
+    /// Summarise a record of every operation (`run --record`), or write it as CSV.
+    ///
+    /// The exit status is 1 when the file ends in its middle; what was read until then is shown.
+    Records(RecordsArguments),
     /// List the named workloads.
     List,
+    /// Wait for a run that names this driver (`run --drivers`), and do a part of its load.
+    ///
+    /// One run at a time. Both ends have the same secret in a file.
+    Driver(DriverArguments),
     /// Write, read and delete objects as swift-bench does, with its options, its file and its output.
     Swift(Box<SwiftBenchArguments>),
 }
@@ -92,6 +101,68 @@ pub struct CompareArguments {
     /// The report of the second run.
     #[arg(value_name = "AFTER.json")]
     pub(crate) after: PathBuf,
+}
+
+/// `martlet bench records`.
+#[derive(Debug, Args)]
+pub struct RecordsArguments {
+    /// The record.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Write its rows as CSV, instead of a summary.
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// Only those of this stage.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) stage: Option<String>,
+    /// Only those of this kind: read, write and so on.
+    #[arg(long, value_name = "KIND")]
+    pub(crate) operation: Option<String>,
+    /// Only those that failed.
+    #[arg(long)]
+    pub(crate) failed: bool,
+}
+
+/// `martlet bench driver`.
+#[derive(Debug, Args)]
+pub struct DriverArguments {
+    /// Where controllers connect to.
+    #[arg(long, value_name = "HOST:PORT", value_parser = listening)]
+    pub(crate) listen: (String, u16),
+    /// The secret that this driver and its controllers share: 16 bytes or more.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: PathBuf,
+    /// Let workloads send files of this folder and those below it (filewrite); none otherwise.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) files: Option<PathBuf>,
+    /// Threads for each work; one for each processor otherwise.
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+    /// Authorities in PEM that vouch for the store's certificate.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cafile: Option<PathBuf>,
+}
+
+/// Drivers that make the load in place of this process.
+#[derive(Debug, Clone, Args)]
+pub struct FleetArguments {
+    /// Have these drivers make the load: HOST:PORT or NAME=HOST:PORT, with commas between.
+    #[arg(long, value_name = "DRIVER", value_delimiter = ',', requires = "secret_file")]
+    #[arg(conflicts_with_all = ["threads", "cafile"])]
+    pub(crate) drivers: Vec<String>,
+    /// Have the drivers of this file make the load, one a line.
+    #[arg(long, value_name = "FILE", requires = "secret_file", conflicts_with_all = ["drivers", "threads", "cafile"])]
+    pub(crate) drivers_file: Option<PathBuf>,
+    /// The secret that this program and the drivers share: 16 bytes or more.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
+    /// How far the clock of a driver may be from this one's.
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time)]
+    pub(crate) clock_bound: Duration,
+}
+
+fn listening(text: &str) -> Result<(String, u16), String> {
+    host_and_port(text).ok_or_else(|| "expected HOST:PORT, such as 0.0.0.0:9700".to_owned())
 }
 
 /// `martlet bench search`.
@@ -186,6 +257,11 @@ pub struct RunArguments {
     /// Threads for each work; one for each processor otherwise.
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) fleet: FleetArguments,
+    /// When interrupted, run the stages of type cleanup and dispose that are left.
+    #[arg(long)]
+    pub(crate) clean_up: bool,
     /// Run only these stages, by their names.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) stages: Vec<String>,
@@ -195,6 +271,9 @@ pub struct RunArguments {
     /// Write a page with tables and pictures to this file, as HTML that needs nothing else.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Write a row for every operation to this new file: CSV, compressed with gzip.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// Write COSBench's files into this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) csv: Option<PathBuf>,

@@ -4,10 +4,13 @@
 //! reported before anything is made; a run that is interrupted reports what it has, and says so.
 
 use crate::arguments::RunArguments;
-use crate::content::Contents;
-use crate::load::{LoadOptions, LoadWatch, run as run_work};
+use crate::drivers::message::{RunOrder, StoreRedirection};
+use crate::load::{LoadOptions, LoadWatch};
 use crate::observe;
-use crate::report::{Manifest, RunReport, StageReport, WorkReport, cosbench, html, terminal};
+use crate::progress::StageProgress;
+use crate::record::RecordFile;
+use crate::report::{Manifest, RunReport, StageReport, cosbench, html, terminal};
+use crate::stage_runner::StageRunner;
 use crate::store::auth::{Trust, open};
 use crate::store::{Store, guard};
 use crate::workload::masked::without_secrets;
@@ -25,8 +28,8 @@ use world::World;
 
 /// Files of workloads that are longer are refused.
 const LONGEST_WORKLOAD: u64 = 16 << 20;
-/// Between two lines about progress.
-const PROGRESS: Duration = Duration::from_secs(1);
+/// How often a run looks whether there is something to show.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// A workload and the text it was read from.
 pub fn read_workload(world: &World, name: &str, extent: &Extent) -> Result<(Workload, String), Fault> {
@@ -39,11 +42,16 @@ pub fn read_workload(world: &World, name: &str, extent: &Extent) -> Result<(Work
     let read = world.files.read(path, LONGEST_WORKLOAD);
     let bytes = read.map_err(|error| Fault::caller(format!("{name}: {error}")))?;
     let source = String::from_utf8(bytes).map_err(|_| Fault::caller(format!("{name}: expected text in UTF-8")))?;
+    Ok((parse_workload(&source, name)?, source))
+}
+
+/// The workload that a text is; mistakes are those of the file of this name.
+pub fn parse_workload(source: &str, name: &str) -> Result<Workload, Fault> {
     let parsed = match source.trim_start().starts_with('<') {
-        true => cosbench_format::parse(&source),
-        false => own_format::parse(&source),
+        true => cosbench_format::parse(source),
+        false => own_format::parse(source),
     };
-    Ok((parsed.map_err(|mistake| wrong(mistake.in_file(name)))?, source))
+    parsed.map_err(|mistake| Fault::caller(mistake.in_file(name).to_string()))
 }
 
 /// A run that can begin: nothing has been made yet.
@@ -51,15 +59,15 @@ pub struct Prepared {
     /// What is to be done.
     pub workload: Workload,
     source: String,
-    /// By stage, then by work.
-    pub stores: Vec<Vec<Store>>,
+    /// This process, or drivers.
+    pub runner: StageRunner,
     /// As the command line says.
     pub options: LoadOptions,
 }
 
-/// Reads the workload, opens its stores and looks at their containers.
+/// Reads the workload, opens its stores and looks at their containers, here or on the drivers.
 pub async fn prepare(arguments: &RunArguments, world: &World) -> Result<Prepared, Fault> {
-    let (mut workload, source) = read_workload(world, &arguments.workload, &arguments.extent.extent())?;
+    let (workload, source) = read_workload(world, &arguments.workload, &arguments.extent.extent())?;
     workload.observation.allow(arguments.allow_actions)?;
     let base = cosbench::base_name(&workload.name, arguments.run);
     let csv = arguments.csv.as_ref().map(|folder| folder.join(format!("{base}.csv")));
@@ -71,28 +79,84 @@ pub async fn prepare(arguments: &RunArguments, world: &World) -> Result<Prepared
             )));
         }
     }
-    if !arguments.stages.is_empty() {
-        let wanted = |stage: &Stage| arguments.stages.contains(&stage.name);
-        if let Some(missing) = arguments
-            .stages
-            .iter()
-            .find(|name| workload.stages.iter().all(|stage| stage.name != **name))
-        {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let options = LoadOptions {
+        threads: arguments.threads.unwrap_or(cores).max(1),
+        seed: arguments.seed.unwrap_or_else(|| world.random.next_u64() >> 11),
+        verifies: arguments.verify,
+    };
+    let order = order_of(arguments, &source, options.seed);
+    let workload = ordered_workload(workload, &order)?;
+    let mut runner = match StageRunner::fleet(&arguments.fleet, world, &workload, &order).await? {
+        Some(fleet) => fleet,
+        None => {
+            let trust = Trust {
+                insecure: arguments.insecure,
+                cafile: arguments.cafile.clone(),
+            };
+            let stores = open_stores(world, &workload, &trust, arguments.anything_goes).await?;
+            StageRunner::here(stores, options.clone())
+        }
+    };
+    if let Some(path) = &arguments.record {
+        runner.record(world, &RecordFile::create(world, path)?)?;
+    }
+    Ok(Prepared {
+        workload,
+        source,
+        runner,
+        options,
+    })
+}
+
+/// What the command line says of a run, as drivers get it.
+fn order_of(arguments: &RunArguments, source: &str, seed: u64) -> RunOrder {
+    RunOrder {
+        source: source.to_owned(),
+        redirection: StoreRedirection {
+            storage: arguments.storage.clone(),
+            auth: arguments.auth.clone(),
+            user: arguments.user.clone(),
+            key: arguments.key.clone(),
+            policy: arguments.policy.clone(),
+        },
+        insecure: arguments.insecure,
+        verifies: arguments.verify,
+        anything_goes: arguments.anything_goes,
+        seed,
+        stages: arguments.stages.clone(),
+        name: String::new(),
+        clock_is_ahead: 0,
+        records: arguments.record.is_some(),
+    }
+}
+
+/// The workload with the stages that are run, on the store that is loaded.
+pub fn ordered_workload(mut workload: Workload, order: &RunOrder) -> Result<Workload, Fault> {
+    if !order.stages.is_empty() {
+        let is_there = |name: &&String| workload.stages.iter().any(|stage| stage.name == **name);
+        if let Some(missing) = order.stages.iter().find(|name| !is_there(name)) {
             let all: Vec<&str> = workload.stages.iter().map(|stage| stage.name.as_str()).collect();
             return Err(Fault::caller(format!(
                 "--stages {missing}: the workload has {}",
                 all.join(", ")
             )));
         }
-        workload.stages.retain(wanted);
+        workload.stages.retain(|stage| order.stages.contains(&stage.name));
     }
     for work in workload.stages.iter_mut().flat_map(|stage| &mut stage.works) {
-        redirect(work, arguments)?;
+        redirect(work, &order.redirection)?;
     }
-    let trust = Trust {
-        insecure: arguments.insecure,
-        cafile: arguments.cafile.clone(),
-    };
+    Ok(workload)
+}
+
+/// Opens the stores of a workload, by stage, then by work, and looks at their containers unless anything goes.
+pub async fn open_stores(
+    world: &World,
+    workload: &Workload,
+    trust: &Trust,
+    anything_goes: bool,
+) -> Result<Vec<Vec<Store>>, Fault> {
     let mut opened: Vec<(Endpoint, Endpoint, Store)> = vec![];
     let mut stores = vec![];
     for stage in &workload.stages {
@@ -104,33 +168,23 @@ pub async fn prepare(arguments: &RunArguments, world: &World) -> Result<Prepared
             let store = match known {
                 Some((_, _, store)) => store.clone(),
                 None => {
-                    let store = open(world, &work.auth, &work.storage, &trust).await?;
+                    let store = open(world, &work.auth, &work.storage, trust).await?;
                     opened.push((work.auth.clone(), work.storage.clone(), store.clone()));
                     store
                 }
             };
-            if !arguments.anything_goes {
+            if !anything_goes {
                 guard::check(world, &store, work).await?;
             }
             of_stage.push(store);
         }
         stores.push(of_stage);
     }
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Ok(Prepared {
-        workload,
-        source,
-        stores,
-        options: LoadOptions {
-            threads: arguments.threads.unwrap_or(cores).max(1),
-            seed: arguments.seed.unwrap_or_else(|| world.random.next_u64() >> 11),
-            verifies: arguments.verify,
-        },
-    })
+    Ok(stores)
 }
 
 /// Puts what the command line says of the store in place of what the workload says.
-fn redirect(work: &mut Work, arguments: &RunArguments) -> Result<(), Fault> {
+fn redirect(work: &mut Work, arguments: &StoreRedirection) -> Result<(), Fault> {
     if let Some(storage) = &arguments.storage {
         let (kind, parameters) = storage.split_once(':').unwrap_or((storage, ""));
         let parameters =
@@ -173,28 +227,28 @@ fn redirect(work: &mut Work, arguments: &RunArguments) -> Result<(), Fault> {
 impl Prepared {
     /// Runs all stages and reports.
     pub async fn run(
-        self,
+        mut self,
         arguments: &RunArguments,
         world: &World,
         console: &mut Console<'_>,
         interrupted: impl Future<Output = ()>,
     ) -> io::Result<ToolStatus> {
-        let (contents, watch) = (Arc::new(Contents::new()), Arc::new(LoadWatch::default()));
         let mut report = self.empty_report(world);
         let mut interrupted = std::pin::pin!(interrupted);
-        for (stage, stores) in self.workload.stages.iter().zip(&self.stores) {
-            let running = run_stage(world, stage, stores, &contents, &watch, &self.options);
-            let running = observe::around(&self.workload.observation, world, stage, running);
-            let mut running = std::pin::pin!(running);
-            let finished = loop {
-                tokio::select! {
-                    finished = &mut running => break finished,
-                    () = &mut interrupted, if !watch.is_stopped() => watch.stop(),
-                    () = world.clock.sleep(PROGRESS), if console.shows_progress => progress(console, stage, &watch)?,
-                }
-            };
-            clear(console)?;
-            match finished {
+        let mut status = ToolStatus::SUCCESS;
+        for line in self.runner.lines_before() {
+            console.say(line)?;
+        }
+        for at in 0..self.workload.stages.len() {
+            let stage = self.workload.stages[at].clone();
+            if report.interrupted && !(arguments.clean_up && cleans_up(&stage)) {
+                continue;
+            }
+            let until = interrupted.as_mut();
+            match self
+                .stage(at, &stage, world, console, &mut report.interrupted, until)
+                .await?
+            {
                 Ok(stage) => {
                     console.say(terminal::stage_text(&stage).trim_end())?;
                     console.out.flush()?;
@@ -202,39 +256,105 @@ impl Prepared {
                 }
                 Err(fault) => {
                     console.complain(fault)?;
-                    return Ok(ToolStatus::FAILURE);
+                    status = ToolStatus::FAILURE;
+                    break;
                 }
             }
-            if watch.is_stopped() {
-                break;
-            }
-            if !stage.closure_delay.is_zero() {
+            if !stage.closure_delay.is_zero() && !report.interrupted {
                 tokio::select! {
                     () = world.clock.sleep(stage.closure_delay) => {}
-                    () = &mut interrupted => watch.stop(),
+                    () = &mut interrupted => report.interrupted = true,
                 }
             }
         }
-        report.interrupted = watch.is_stopped();
+        report.drivers = self.runner.driver_reports();
+        if end_record(self.runner.dismiss().await, console)? != ToolStatus::SUCCESS {
+            status = ToolStatus::FAILURE;
+        }
+        if !report.drivers.is_empty() {
+            console.say(terminal::drivers_text(&report.drivers).trim_end())?;
+        }
         if report.interrupted {
-            console.complain("interrupted: what is reported was measured until then; what was made is still there")?;
+            let left = if arguments.clean_up {
+                "the stages that clean up were run"
+            } else {
+                "what was made is still there"
+            };
+            console.complain(format_args!(
+                "interrupted: what is reported was measured until then; {left}"
+            ))?;
         }
         if let Err(fault) = write_files(arguments, world, &report) {
             console.complain(fault)?;
             return Ok(ToolStatus::FAILURE);
         }
-        let has_failed = report
-            .stages
-            .iter()
-            .flat_map(|stage| &stage.works)
-            .any(|work| work.has_failed)
-            || report.stages.iter().any(|stage| stage.observed.has_failed());
-        Ok(if has_failed || report.interrupted {
-            ToolStatus::FAILURE
-        } else {
-            ToolStatus::SUCCESS
-        })
+        let observed_failure = report.stages.iter().any(|stage| stage.observed.has_failed());
+        let mut works = report.stages.iter().flat_map(|stage| &stage.works);
+        match works.any(|work| work.has_failed) || observed_failure || report.interrupted || report.lacks_drivers() {
+            true => Ok(ToolStatus::FAILURE),
+            false => Ok(status),
+        }
     }
+
+    /// Runs one stage, and says how far it is; stops it when the run is interrupted, if it was not before.
+    async fn stage(
+        &mut self,
+        at: usize,
+        stage: &Stage,
+        world: &World,
+        console: &mut Console<'_>,
+        is_interrupted: &mut bool,
+        mut interrupted: std::pin::Pin<&mut impl Future<Output = ()>>,
+    ) -> io::Result<Result<StageReport, Fault>> {
+        let (watch, notices) = (Arc::new(LoadWatch::default()), self.runner.notices());
+        let mut progress = StageProgress::new(stage, console.shows_progress, world.clock.elapsed());
+        let running = self.runner.run_stage(world, at, stage, &watch);
+        let running = observe::around(&self.workload.observation, world, stage, running);
+        let mut running = std::pin::pin!(running);
+        let finished = loop {
+            tokio::select! {
+                finished = &mut running => break finished,
+                () = &mut interrupted, if !*is_interrupted => {
+                    *is_interrupted = true;
+                    watch.stop();
+                }
+                () = world.clock.sleep(LOOK) => {
+                    for line in notices.take() {
+                        clear(console)?;
+                        console.complain(line)?;
+                    }
+                    if let Some(line) = progress.line(&watch, world.clock.elapsed()) {
+                        show(console, &line)?;
+                    }
+                }
+            }
+        };
+        clear(console)?;
+        for line in notices.take() {
+            console.complain(line)?;
+        }
+        Ok(finished)
+    }
+}
+
+/// Says whether a record is whole, and how long the load waited for it.
+pub fn end_record(ended: Result<Duration, Fault>, console: &mut Console<'_>) -> io::Result<ToolStatus> {
+    match ended {
+        Ok(Duration::ZERO) => Ok(ToolStatus::SUCCESS),
+        Ok(waited) => {
+            console.complain(format_args!(
+                "--record: the file was slower than the load, whose threads waited {waited:.1?} for it in all"
+            ))?;
+            Ok(ToolStatus::SUCCESS)
+        }
+        Err(fault) => console.complain(fault).map(|()| ToolStatus::FAILURE),
+    }
+}
+
+/// Whether a stage only deletes what others have made.
+fn cleans_up(stage: &Stage) -> bool {
+    let cleans = |work: &Work| matches!(work.kind, WorkKind::Cleanup | WorkKind::Dispose);
+    stage.works.iter().all(cleans)
 }
 
 impl Prepared {
@@ -253,46 +373,18 @@ impl Prepared {
             },
             stages: vec![],
             interrupted: false,
+            drivers: vec![],
         }
     }
 }
 
-/// Runs the works of a stage side by side.
-pub async fn run_stage(
-    world: &World,
-    stage: &Stage,
-    stores: &[Store],
-    contents: &Arc<Contents>,
-    watch: &Arc<LoadWatch>,
-    options: &LoadOptions,
-) -> Result<StageReport, Fault> {
-    let begun = world.clock.elapsed();
-    let works: Vec<Arc<Work>> = stage.works.iter().cloned().map(Arc::new).collect();
-    let running = works
-        .iter()
-        .zip(stores)
-        .map(|(work, store)| run_work(world, work, store.clone(), contents.clone(), watch.clone(), options));
-    let results = futures_util::future::try_join_all(running).await?;
-    Ok(StageReport {
-        name: stage.name.clone(),
-        works: works
-            .iter()
-            .zip(&results)
-            .map(|(work, result)| WorkReport::of(work, result))
-            .collect(),
-        lasted: world.clock.elapsed().saturating_sub(begun).as_secs_f64(),
-        ..StageReport::default()
-    })
-}
-
-fn progress(console: &mut Console<'_>, stage: &Stage, watch: &LoadWatch) -> io::Result<()> {
-    let (succeeded, failed, bytes) = watch.so_far();
-    let name = &stage.name;
-    write!(
-        console.out,
-        "\r{name}: {succeeded} requests, {failed} failed, {:.1} MB\x1b[K",
-        bytes as f64 / 1e6
-    )?;
+/// Shows a line about how far a stage is.
+fn show(console: &mut Console<'_>, line: &str) -> io::Result<()> {
+    if !console.shows_progress {
+        return console.complain(line);
+    }
+    // A line that is wider than the terminal is cut and does not wrap: it could not be replaced then.
+    write!(console.out, "\r\x1b[?7l{line}\x1b[?7h\x1b[K")?;
     console.out.flush()
 }
 

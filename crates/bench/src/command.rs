@@ -1,8 +1,10 @@
 //! `martlet bench`: what its commands do.
 
 use crate::arguments::{BenchArguments, BenchCommand, CompareArguments};
-use crate::benchmark::{Prepared, prepare, read_workload};
+use crate::benchmark::{Prepared, end_record, prepare, read_workload};
+use crate::drivers::serve;
 use crate::rate_search;
+use crate::record::reading;
 use crate::report::compare::{Comparison, ComparisonVerdict, compare};
 use crate::sweep;
 use crate::swift_bench;
@@ -31,6 +33,8 @@ pub async fn run(
             return Ok(ToolStatus::SUCCESS);
         }
         BenchCommand::Swift(arguments) => return swift_bench::run(arguments, world, console, interrupted).await,
+        BenchCommand::Records(arguments) => return reading::run(arguments, world, console, interrupted).await,
+        BenchCommand::Driver(arguments) => return serve::run(arguments, world, console, interrupted).await,
         BenchCommand::Check(check) => match read_workload(world, &check.workload, &check.extent.extent()) {
             Ok((_, source)) if check.print => return console.say(source.trim_end()).map(|()| ToolStatus::SUCCESS),
             Ok((workload, _)) => return console.say(outline(&workload)).map(|()| ToolStatus::SUCCESS),
@@ -41,7 +45,13 @@ pub async fn run(
             Err(fault) => fault,
         },
         BenchCommand::Search(search) => match prepare(&search.run, world).await {
-            Ok(prepared) => return rate_search::run(prepared, search, world, console, interrupted).await,
+            Ok(mut prepared) => {
+                let status = rate_search::run(&mut prepared, search, world, console, interrupted).await?;
+                return match end_record(prepared.runner.dismiss().await, console)? {
+                    ToolStatus::SUCCESS => Ok(status),
+                    failed => Ok(failed),
+                };
+            }
             Err(fault) => fault,
         },
         BenchCommand::Sweep(arguments) => return sweep::run(arguments, world, console, interrupted).await,

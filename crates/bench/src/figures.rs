@@ -4,11 +4,12 @@
 //! microseconds with three significant digits, and two over time; merging figures of several threads loses nothing.
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Why a request failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Failure {
     /// The store answered with this status.
     Status(u16),
@@ -50,6 +51,9 @@ pub struct RequestOutcome {
     pub failure: Option<Failure>,
 }
 
+/// Microseconds beyond which no time of another process is believed: two weeks and more.
+const LONGEST: u64 = 1 << 40;
+
 /// Times in microseconds.
 #[derive(Debug, Clone)]
 pub struct Latencies(Histogram<u64>);
@@ -82,6 +86,11 @@ impl Latencies {
         let _ = self.0.add(&other.0);
     }
 
+    /// Forgets all, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.0.reset();
+    }
+
     /// How many were counted.
     pub fn count(&self) -> u64 {
         self.0.len()
@@ -100,6 +109,22 @@ impl Latencies {
     /// The longest.
     pub fn longest(&self) -> Duration {
         Duration::from_micros(self.0.max())
+    }
+
+    /// What was counted: times in microseconds, and how often each.
+    pub fn counts(&self) -> Vec<(u64, u64)> {
+        let recorded = self.0.iter_recorded();
+        recorded
+            .map(|value| (value.value_iterated_to(), value.count_at_value()))
+            .collect()
+    }
+
+    /// Counts what [`Latencies::counts`] says of others; false when that cannot have been counted.
+    pub fn add_counts(&mut self, counts: &[(u64, u64)]) -> bool {
+        counts.iter().all(|&(micros, count)| {
+            let fits = (1..=LONGEST).contains(&micros) && self.0.len().checked_add(count).is_some();
+            fits && self.0.record_n(micros, count).is_ok()
+        })
     }
 
     /// Counts by tenths of a decade: those of step 20 took from 10^2.0 to 10^2.1 microseconds.
@@ -135,6 +160,12 @@ pub struct OperationFigures {
     pub bytes: u64,
     /// Requests that failed.
     pub failures: BTreeMap<Failure, u64>,
+}
+
+impl Default for OperationFigures {
+    fn default() -> Self {
+        Self::with_digits(3)
+    }
 }
 
 impl OperationFigures {
@@ -226,6 +257,19 @@ impl WorkFigures {
         while self.over_time.len() < steps {
             self.over_time.push(vec![OperationFigures::with_digits(2); operations]);
         }
+    }
+
+    /// What was counted of one operation elsewhere: in a step over time, or between the ramps. False when there is no
+    /// such operation.
+    pub fn add(&mut self, step: Option<usize>, operation: usize, figures: &OperationFigures) -> bool {
+        let place = match step {
+            None => self.counted.get_mut(operation),
+            Some(step) => {
+                self.reach(step + 1);
+                self.over_time[step].get_mut(operation)
+            }
+        };
+        place.map(|place| place.merge(figures)).is_some()
     }
 
     /// Those of another share of the same work as well.

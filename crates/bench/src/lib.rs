@@ -14,9 +14,12 @@
 //! | which requests that makes, for which store | `store.rs`, `store/` |
 //! | who sends them, and when | `load.rs`, `load/` |
 //! | what is counted | `figures.rs` |
+//! | how far it is, while it runs | `progress.rs` |
+//! | a record of every operation | `record.rs`, `record/` |
 //! | how it is reported | `report.rs`, `report/` |
 //! | the command line | `arguments.rs`, `command.rs` |
-//! | one run, from workload to report | `benchmark.rs` |
+//! | one run, from workload to report | `benchmark.rs`, `stage_runner.rs` |
+//! | a load by several machines | `drivers.rs`, `drivers/` |
 //! | commands at set times, figures of servers | `observe.rs`, `observe/` |
 //! | the highest rate that a store bears | `rate_search.rs` |
 //! | one workload with several sizes and numbers of workers | `sweep.rs` |
@@ -26,11 +29,15 @@ pub mod arguments;
 pub mod benchmark;
 pub mod command;
 pub mod content;
+pub mod drivers;
 pub mod figures;
 pub mod load;
 pub mod observe;
+pub mod progress;
 pub mod rate_search;
+pub mod record;
 pub mod report;
+pub mod stage_runner;
 pub mod store;
 pub mod sweep;
 pub mod swift_bench;

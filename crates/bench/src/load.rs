@@ -6,14 +6,18 @@
 pub mod pace;
 pub mod plan;
 pub mod search;
+pub mod share;
 mod worker;
 
 use crate::content::Contents;
 use crate::content::hashed::with_checksum;
-use crate::figures::{RequestOutcome, WorkFigures};
+use crate::figures::{Latencies, RequestOutcome, WorkFigures};
+use crate::record::OperationRecorder;
 use crate::store::Store;
 use crate::workload::{Work, WorkEnd, WorkKind};
+use parking_lot::Mutex;
 use plan::Positions;
+use share::DriverShare;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -46,6 +50,8 @@ pub struct LoadWatch {
     succeeded: AtomicU64,
     failed: AtomicU64,
     bytes: AtomicU64,
+    /// Times of requests that succeeded since they were last taken.
+    recent: Mutex<Latencies>,
 }
 
 impl LoadWatch {
@@ -69,6 +75,27 @@ impl LoadWatch {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts requests that ended elsewhere: so many that succeeded and that failed, and their bytes.
+    pub fn add(&self, succeeded: u64, failed: u64, bytes: u64) {
+        for (counter, more) in [
+            (&self.succeeded, succeeded),
+            (&self.failed, failed),
+            (&self.bytes, bytes),
+        ] {
+            counter.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds times of requests that succeeded; they come a little later than their counts.
+    pub fn add_recent(&self, latencies: &Latencies) {
+        self.recent.lock().merge(latencies);
+    }
+
+    /// The times that were added since this was last asked.
+    pub fn take_recent(&self) -> Latencies {
+        std::mem::take(&mut self.recent.lock())
+    }
+
     /// Requests that succeeded and that failed, and bytes, since the load began.
     pub fn so_far(&self) -> (u64, u64, u64) {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -90,6 +117,15 @@ pub struct WorkResult {
     pub threads: usize,
 }
 
+/// What of a work is done here, and where its operations are recorded.
+#[derive(Clone)]
+pub struct LoadPart {
+    /// Which of its workers run in this process.
+    pub share: DriverShare,
+    /// Where every operation is recorded, and the name of the stage there.
+    pub records: Option<(Arc<OperationRecorder>, String)>,
+}
+
 /// A work that runs, as its workers see it.
 struct Running {
     work: Arc<Work>,
@@ -105,6 +141,7 @@ struct Running {
     files: Vec<Vec<u8>>,
     begun: Duration,
     options: LoadOptions,
+    part: LoadPart,
 }
 
 impl Running {
@@ -148,7 +185,24 @@ pub async fn run(
     watch: Arc<LoadWatch>,
     options: &LoadOptions,
 ) -> Result<WorkResult, Fault> {
-    let threads = options.threads.clamp(1, work.workers.max(1) as usize);
+    let part = LoadPart {
+        share: DriverShare::whole(work),
+        records: None,
+    };
+    run_part(world, work, part, store, contents, watch, options).await
+}
+
+/// Runs a part of a work to its end; `work` has the end and the rate of the part.
+pub async fn run_part(
+    world: &World,
+    work: &Arc<Work>,
+    part: LoadPart,
+    store: Store,
+    contents: Arc<Contents>,
+    watch: Arc<LoadWatch>,
+    options: &LoadOptions,
+) -> Result<WorkResult, Fault> {
+    let threads = options.threads.clamp(1, part.share.workers.max(1) as usize);
     let begun = world.clock.elapsed();
     let cpu = processor_time();
     let running = Arc::new(Running {
@@ -156,12 +210,13 @@ pub async fn run(
         store,
         contents,
         watch: watch.clone(),
-        positions: Positions::of(work),
+        positions: Positions::of_share(work, &part.share),
         tickets: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
         files: read_files(world, work)?,
         begun,
         options: options.clone(),
+        part,
     });
     let mut figures = WorkFigures::new(work.operations.len(), work.interval);
     if work.kind != WorkKind::Delay {

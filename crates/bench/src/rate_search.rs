@@ -6,8 +6,7 @@
 //! few enough failures.
 
 use crate::arguments::SearchArguments;
-use crate::benchmark::{Prepared, run_stage};
-use crate::content::Contents;
+use crate::benchmark::Prepared;
 use crate::load::LoadWatch;
 use crate::load::search::RateSearch;
 use crate::report::StageReport;
@@ -25,16 +24,16 @@ const RAMP_UP: Duration = Duration::from_secs(1);
 
 /// Runs the search.
 pub async fn run(
-    prepared: Prepared,
+    prepared: &mut Prepared,
     arguments: &SearchArguments,
     world: &World,
     console: &mut Console<'_>,
     interrupted: impl Future<Output = ()>,
 ) -> io::Result<ToolStatus> {
-    let (contents, watch) = (Arc::new(Contents::new()), Arc::new(LoadWatch::default()));
+    let (watch, notices) = (Arc::new(LoadWatch::default()), prepared.runner.notices());
     let mut interrupted = std::pin::pin!(interrupted);
     let mut status = ToolStatus::SUCCESS;
-    for (stage, stores) in prepared.workload.stages.iter().zip(&prepared.stores) {
+    for (at, stage) in prepared.workload.stages.iter().enumerate() {
         let is_searched = stage.works.iter().any(|work| work.kind == WorkKind::Normal);
         let mut search = RateSearch::new(arguments.from);
         while let Some(rate) = search.next_rate() {
@@ -43,7 +42,7 @@ pub async fn run(
             } else {
                 stage.clone()
             };
-            let running = run_stage(world, &tried, stores, &contents, &watch, &prepared.options);
+            let running = prepared.runner.run_stage(world, at, &tried, &watch);
             let mut running = std::pin::pin!(running);
             let finished = loop {
                 tokio::select! {
@@ -57,6 +56,12 @@ pub async fn run(
             };
             if watch.is_stopped() {
                 console.complain("interrupted: the rates above were tried until then; what was made is still there")?;
+                return Ok(ToolStatus::FAILURE);
+            }
+            let lost = notices.take();
+            if !lost.is_empty() {
+                lost.iter().try_for_each(|line| console.complain(line))?;
+                console.complain("a rate that fewer drivers bear is another one: the search ends here")?;
                 return Ok(ToolStatus::FAILURE);
             }
             if !is_searched {

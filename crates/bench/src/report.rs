@@ -39,6 +39,32 @@ pub struct RunReport {
     pub stages: Vec<StageReport>,
     /// It was stopped before its end.
     pub interrupted: bool,
+    /// Those that made the load; none where this process did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drivers: Vec<DriverReport>,
+}
+
+/// One of several drivers of a run.
+#[derive(Debug, Clone, Serialize)]
+pub struct DriverReport {
+    /// Its name.
+    pub name: String,
+    /// Its name and address.
+    pub address: String,
+    /// By how many milliseconds its clock was ahead of the controller's before the run.
+    pub clock_offset: f64,
+    /// Milliseconds of the question that this is known from.
+    pub round_trip: f64,
+    /// By how many milliseconds a stage began late on it, at most.
+    pub latest_start: f64,
+    /// Requests that succeeded, of all stages.
+    pub succeeded: u64,
+    /// Requests that failed, of all stages.
+    pub failed: u64,
+    /// Of bodies of requests that succeeded.
+    pub bytes: u64,
+    /// When and why it was lost, if it was.
+    pub lost: Option<String>,
 }
 
 /// What decides over a run, beside the workload.
@@ -210,6 +236,13 @@ impl TimesReport {
     /// One of [`PERCENTILES`].
     pub fn at(&self, name: &str) -> f64 {
         self.percentiles.get(name).copied().unwrap_or(0.0)
+    }
+}
+
+impl RunReport {
+    /// Whether figures are missing because a driver was lost.
+    pub fn lacks_drivers(&self) -> bool {
+        self.drivers.iter().any(|driver| driver.lost.is_some())
     }
 }
 

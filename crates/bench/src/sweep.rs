@@ -6,10 +6,8 @@
 //! report, also when a later one fails or the sweep is interrupted.
 
 use crate::arguments::{RunArguments, SweepArguments};
-use crate::benchmark::{Prepared, prepare, run_stage, write_file};
-use crate::content::Contents;
+use crate::benchmark::{Prepared, prepare, write_file};
 use crate::load::LoadWatch;
-use crate::report::StageReport;
 use crate::report::sweep::{SweepPoint, SweepReport, page};
 use crate::workload::{Stage, WorkKind, named};
 use operator_tools::{Console, ToolStatus};
@@ -33,7 +31,6 @@ pub async fn run(
         world,
         workers: &arguments.over_workers,
         watch: Arc::new(LoadWatch::default()),
-        contents: Arc::new(Contents::new()),
         report: SweepReport::of(&arguments.run.workload),
     };
     console.say(SweepPoint::heading())?;
@@ -73,6 +70,11 @@ pub async fn run(
 /// The runs: every size with every number of containers and of endpoints.
 fn runs(arguments: &SweepArguments) -> Result<Vec<RunArguments>, Fault> {
     let run = &arguments.run;
+    if run.record.is_some() {
+        return Err(Fault::caller(
+            "--record: a sweep has a report of its points, and no record",
+        ));
+    }
     let is_named = named::ALL
         .iter()
         .any(|one| one.name.eq_ignore_ascii_case(&run.workload));
@@ -114,7 +116,6 @@ struct Sweep<'a> {
     world: &'a World,
     workers: &'a [u32],
     watch: Arc<LoadWatch>,
-    contents: Arc<Contents>,
     report: SweepReport,
 }
 
@@ -127,10 +128,24 @@ impl Sweep<'_> {
             csv: None,
             ..run.clone()
         };
-        let prepared = match prepare(&arguments, self.world).await {
+        let mut prepared = match prepare(&arguments, self.world).await {
             Ok(prepared) => prepared,
             Err(fault) => return Ok(Err(fault)),
         };
+        let done = self.stages(run, &mut prepared, console).await;
+        // There is no record that could have failed.
+        let _ = prepared.runner.dismiss().await;
+        done
+    }
+
+    /// Runs the stages of a workload, those that are swept once for each number of workers.
+    async fn stages(
+        &mut self,
+        run: &RunArguments,
+        prepared: &mut Prepared,
+        console: &mut Console<'_>,
+    ) -> io::Result<Result<(), Fault>> {
+        let notices = prepared.runner.notices();
         for (at, stage) in prepared.workload.stages.iter().enumerate() {
             let is_swept = stage.works.iter().any(|work| work.kind == WorkKind::Normal);
             let workers: Vec<Option<u32>> = match is_swept && !self.workers.is_empty() {
@@ -139,10 +154,13 @@ impl Sweep<'_> {
             };
             for workers in workers {
                 let stage = with_workers(stage, workers);
-                let report = match self.one_stage(&prepared, at, &stage).await {
+                let report = match prepared.runner.run_stage(self.world, at, &stage, &self.watch).await {
                     Ok(report) => report,
                     Err(fault) => return Ok(Err(fault)),
                 };
+                if let Some(lost) = notices.take().pop() {
+                    return Ok(Err(Fault::peer(format!("{lost}: its point would be another one"))));
+                }
                 if self.watch.is_stopped() {
                     return Ok(Ok(()));
                 }
@@ -164,13 +182,6 @@ impl Sweep<'_> {
             }
         }
         Ok(Ok(()))
-    }
-
-    /// Runs stage `at` of a workload.
-    async fn one_stage(&self, prepared: &Prepared, at: usize, stage: &Stage) -> Result<StageReport, Fault> {
-        let stores = prepared.stores.get(at).map_or(&[][..], Vec::as_slice);
-        let (contents, watch) = (&self.contents, &self.watch);
-        run_stage(self.world, stage, stores, contents, watch, &prepared.options).await
     }
 }
 

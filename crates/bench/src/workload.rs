@@ -22,6 +22,7 @@ use crate::workload::own_format::observation::ObservationPlan;
 use crate::workload::parameters::Parameters;
 use crate::workload::selector::Selector;
 use crate::workload::size::Sizes;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A workload.
@@ -140,7 +141,7 @@ impl Division {
 }
 
 /// When a work ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WorkEnd {
     /// So long after the ramp-up.
     After(Duration),
@@ -153,7 +154,7 @@ pub enum WorkEnd {
 }
 
 /// When requests begin.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Arrivals {
     /// Closed loop: a worker's next one once its last has ended.
     AsAnswered,

@@ -45,6 +45,14 @@ impl ArrivalPace {
         }
     }
 
+    /// The pace of one of `parts` drivers: at equal distances their requests fall between each other's.
+    pub fn beside_others(mut self, threads: usize, part: u32, parts: u32) -> Self {
+        if let Arrivals::Constant(_) = self.arrivals {
+            self.next += self.distance / threads.max(1) as f64 * f64::from(part) / f64::from(parts.max(1));
+        }
+        self
+    }
+
     /// When the next request is due, after the start of the work; nothing in a closed loop.
     pub fn due(&mut self) -> Option<Duration> {
         let due = self.next;

@@ -3,19 +3,40 @@
 //! Always holds: over many draws operations have their ratios; a worker of a work that goes through its names draws
 //! each of its pairs of container and object once, then nothing.
 
+use super::share::DriverShare;
 use crate::workload::detail::ByteSpan;
 use crate::workload::selector::{Selector, Span};
 use crate::workload::{Division, Work, WorkEnd, WorkOperation};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Positions that all workers of a work share: of each operation's containers and of its objects.
-pub struct Positions(Vec<[AtomicU64; 2]>);
+/// Positions that all workers of a work share: of each operation's containers and of its objects. Of several drivers
+/// each takes every so-manieth position.
+pub struct Positions {
+    taken: Vec<[AtomicU64; 2]>,
+    part: u64,
+    parts: u64,
+}
 
 impl Positions {
-    /// All at their beginning.
+    /// All at their beginning, of a work that has one driver.
     pub fn of(work: &Work) -> Arc<Self> {
-        Arc::new(Self(work.operations.iter().map(|_| Default::default()).collect()))
+        Self::of_share(work, &DriverShare::whole(work))
+    }
+
+    /// All at their beginning.
+    pub fn of_share(work: &Work, share: &DriverShare) -> Arc<Self> {
+        Arc::new(Self {
+            taken: work.operations.iter().map(|_| Default::default()).collect(),
+            part: share.part.into(),
+            parts: share.parts.max(1).into(),
+        })
+    }
+
+    /// The next position of an operation's containers (0) or objects (1).
+    fn take(&self, operation: usize, which: usize) -> Option<u64> {
+        let taken = self.taken.get(operation)?[which].fetch_add(1, Ordering::Relaxed);
+        Some(taken.saturating_mul(self.parts).saturating_add(self.part))
     }
 }
 
@@ -81,7 +102,7 @@ impl Planner {
         let (container, object) = match work.end {
             WorkEnd::Enumerated => {
                 let position = match shares(described) {
-                    true => self.shared.0.get(operation)?[0].fetch_add(1, Ordering::Relaxed),
+                    true => self.shared.take(operation, 0)?,
                     false => self.enumerated,
                 };
                 self.enumerated += 1;
@@ -97,10 +118,10 @@ impl Planner {
                 )
             }
             _ => {
-                let shared = self.shared.0.get(operation)?;
+                let shared = &self.shared;
                 let mut next = |selector: &Selector, which: usize| {
                     let position = match selector {
-                        Selector::Sequential(_) => shared[which].fetch_add(1, Ordering::Relaxed),
+                        Selector::Sequential(_) => shared.take(operation, which).unwrap_or_default(),
                         _ => {
                             part.positions[which] += 1;
                             part.positions[which] - 1

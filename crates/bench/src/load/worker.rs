@@ -3,7 +3,9 @@
 use super::pace::{ArrivalPace, TIMER_SLACK};
 use super::plan::{Planned, Planner};
 use super::{GRACE, Running, buffer_size};
-use crate::figures::{RequestOutcome, WorkFigures};
+use crate::figures::{Latencies, RequestOutcome, WorkFigures};
+use crate::record::RecordBuffer;
+use crate::record::row::RecordedOperation;
 use crate::store::{RequestDetail, StoreRequest, StoreSession};
 use crate::workload::OperationKind;
 use futures_util::StreamExt;
@@ -28,20 +30,24 @@ pub(super) fn run_thread(
 ) -> Result<WorkFigures, Fault> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Fault::caller(format!("no runtime for a thread of the load: {error}")))?;
-    let seed = running.options.seed;
+    let part = running.part.share;
+    // Threads of several drivers have dice of their own.
+    let seed = mixed(running.options.seed, thread as u64 | u64::from(part.part) << 32);
+    let pace = ArrivalPace::new(running.work.arrivals, thread, threads, seed);
     let share = ThreadShare {
         world,
         running,
         figures: RefCell::new(WorkFigures::new(running.work.operations.len(), running.work.interval)),
-        pace: RefCell::new(ArrivalPace::new(
-            running.work.arrivals,
-            thread,
-            threads,
-            mixed(seed, thread as u64),
-        )),
+        recent: RefCell::default(),
+        records: RefCell::new(running.part.records.as_ref().map(|(recorder, stage)| {
+            let work = &running.work.name;
+            RecordBuffer::new(recorder, stage, work)
+        })),
+        pace: RefCell::new(pace.beside_others(threads, part.part, part.parts)),
     };
     runtime.block_on(async {
-        let mine = (0..running.work.workers).filter(|worker| *worker as usize % threads == thread);
+        let mine = (0..part.workers).filter(|worker| *worker as usize % threads == thread);
+        let mine = mine.map(|worker| part.first + worker);
         let mut workers: FuturesUnordered<_> = mine.map(|worker| share.work(worker)).collect();
         let all = async { while workers.next().await.is_some() {} };
         tokio::select! {
@@ -49,6 +55,7 @@ pub(super) fn run_thread(
             () = share.too_late() => {}
         }
     });
+    share.tell_recent();
     Ok(share.figures.into_inner())
 }
 
@@ -58,6 +65,9 @@ struct ThreadShare<'a> {
     running: &'a Arc<Running>,
     figures: RefCell<WorkFigures>,
     pace: RefCell<ArrivalPace>,
+    /// Times that the watch does not have yet.
+    recent: RefCell<Latencies>,
+    records: RefCell<Option<RecordBuffer>>,
 }
 
 impl ThreadShare<'_> {
@@ -66,7 +76,7 @@ impl ThreadShare<'_> {
         let running = self.running;
         let seed = mixed(running.options.seed ^ 0x5eed, u64::from(worker));
         let mut planner = Planner::new(running.work.clone(), worker, running.positions.clone(), seed);
-        let buffer = buffer_size(running.work.workers);
+        let buffer = buffer_size(running.part.share.workers);
         let mut session = StoreSession::new(
             running.store.for_worker(worker),
             self.world.clone(),
@@ -79,8 +89,20 @@ impl ThreadShare<'_> {
                 return;
             }
             let Some(planned) = planner.draw() else { return };
+            let start = running.part.records.as_ref().map(|_| self.world.clock.elapsed());
             let outcome = self.ask(&mut session, &planned, &mut names, due).await;
             self.count(&planned, &outcome);
+            if let (Some(start), Some(records)) = (start, &mut *self.records.borrow_mut()) {
+                records.add(&RecordedOperation {
+                    kind: running.work.operations[planned.operation].kind.name(),
+                    container: &names.container,
+                    object: &names.object,
+                    due,
+                    start,
+                    outcome,
+                    worker,
+                });
+            }
         }
     }
 
@@ -170,9 +192,21 @@ impl ThreadShare<'_> {
         let now = self.world.clock.elapsed();
         running.bytes.fetch_add(outcome.bytes, Ordering::Relaxed);
         running.watch.count(outcome);
+        if outcome.failure.is_none() {
+            self.recent.borrow_mut().record(outcome.latency);
+        }
         let at = now.saturating_sub(running.begun);
         let counts = running.counts(now);
         self.figures.borrow_mut().record(planned.operation, at, counts, outcome);
+    }
+
+    /// Tells the watch how long requests took since the last time.
+    fn tell_recent(&self) {
+        let mut recent = self.recent.borrow_mut();
+        if recent.count() > 0 {
+            self.running.watch.add_recent(&recent);
+            recent.clear();
+        }
     }
 
     /// Completes when requests that are still under way have had their time.
@@ -180,6 +214,7 @@ impl ThreadShare<'_> {
         let (clock, running) = (&self.world.clock, self.running);
         loop {
             clock.sleep(LOOK).await;
+            self.tell_recent();
             let is_over = running.last_start().is_some_and(|last| clock.elapsed() >= last);
             if is_over || running.watch.is_stopped() {
                 return clock.sleep(GRACE).await;

@@ -64,6 +64,7 @@ fn report() -> RunReport {
         },
         stages: stages.collect(),
         interrupted: false,
+        drivers: vec![],
     }
 }
 

@@ -6,7 +6,7 @@
 mod observed;
 
 use super::plots::{self, COLORS, PlotLine, PlotScale};
-use super::{IntervalOperation, IntervalReport, OperationReport, RunReport, StageReport, WorkReport};
+use super::{DriverReport, IntervalOperation, IntervalReport, OperationReport, RunReport, StageReport, WorkReport};
 use quick_xml::escape::escape;
 use std::fmt::Write;
 use vocabulary::Fault;
@@ -31,12 +31,16 @@ pub fn page(report: &RunReport) -> Result<String, Fault> {
     if report.interrupted {
         page += "<p class=\"warning\">The run was interrupted: the figures are those until then.</p>\n";
     }
+    if report.lacks_drivers() {
+        page += "<p class=\"warning\">A driver was lost: the figures lack what it had done of the stage then.</p>\n";
+    }
     for stage in &report.stages {
         for work in stage.works.iter().filter(|work| !work.operations.is_empty()) {
             add_work(&mut page, stage, work)?;
         }
         observed::add_observed(&mut page, &stage.name, &stage.observed)?;
     }
+    add_drivers(&mut page, &report.drivers);
     let manifest = &report.manifest;
     // Writing to memory does not fail.
     let _ = writeln!(
@@ -50,6 +54,30 @@ pub fn page(report: &RunReport) -> Result<String, Fault> {
         escape(&manifest.source)
     );
     Ok(page)
+}
+
+/// A table of the drivers, where there are any.
+fn add_drivers(page: &mut String, drivers: &[DriverReport]) {
+    if drivers.is_empty() {
+        return;
+    }
+    *page += "<section>\n<h2>Drivers</h2>\n<table>\n<tr><th>driver</th><th>succeeded</th><th>failed</th><th>MB</th>\
+              <th>clock ahead, ms</th><th>began late, ms</th><th>lost</th></tr>\n";
+    for driver in drivers {
+        // Writing to memory does not fail.
+        let _ = writeln!(
+            page,
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.1}</td><td>{:.2}</td><td>{:.2}</td><td>{}</td></tr>",
+            escape(&driver.address),
+            driver.succeeded,
+            driver.failed,
+            driver.bytes as f64 / 1e6,
+            driver.clock_offset,
+            driver.latest_start,
+            escape(driver.lost.as_deref().unwrap_or("no"))
+        );
+    }
+    *page += "</table>\n</section>\n";
 }
 
 fn add_work(page: &mut String, stage: &StageReport, work: &WorkReport) -> Result<(), Fault> {
@@ -252,6 +280,7 @@ mod tests {
                 ..StageReport::default()
             }],
             interrupted: false,
+            drivers: vec![],
         }
     }
 

@@ -1,6 +1,6 @@
 //! A run as a table for people.
 
-use super::{OperationReport, RunReport, StageReport};
+use super::{DriverReport, OperationReport, RunReport, StageReport};
 use std::fmt::Write;
 
 /// The whole run.
@@ -9,8 +9,31 @@ pub fn text(report: &RunReport) -> String {
     for stage in &report.stages {
         text += &stage_text(stage);
     }
+    text += &drivers_text(&report.drivers);
     if report.interrupted {
         text += "interrupted: what stands above is what was measured until then\n";
+    }
+    text
+}
+
+/// The drivers of a run: a line for each.
+pub fn drivers_text(drivers: &[DriverReport]) -> String {
+    let mut text = String::new();
+    for driver in drivers {
+        let address = &driver.address;
+        // Writing to memory does not fail.
+        let _ = match &driver.lost {
+            None => writeln!(
+                text,
+                "driver {address}: {} succeeded, {} failed, began {:.2} ms late at most",
+                driver.succeeded, driver.failed, driver.latest_start
+            ),
+            Some(why) => writeln!(
+                text,
+                "driver {address}: LOST {why}\n  what it had done of a stage that it did not finish is not in the figures; \
+                 later stages were divided among the others"
+            ),
+        };
     }
     text
 }

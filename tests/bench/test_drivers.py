@@ -1,0 +1,137 @@
+"""`martlet bench run --drivers`: several drivers, each a process of its own, load one store together."""
+
+import json
+import signal
+import subprocess
+
+import pytest
+
+from harness.client import Client
+from harness.places import martlet
+from harness.process import Process, run
+from harness.waiting import until
+
+MOCK = """
+name = "long"
+[storage]
+type = "mock"
+delay = 1
+size = 1000
+[[stage]]
+name = "prepare"
+type = "prepare"
+workers = 6
+containers = "r(1,5)"
+objects = "r(1,20)"
+sizes = "c(1)KB"
+[[stage]]
+name = "main"
+workers = 6
+runtime = "{runtime}"
+operations = [{{ type = "read", containers = "u(1,5)", objects = "u(1,20)" }}]
+[[stage]]
+name = "cleanup"
+type = "cleanup"
+workers = 6
+containers = "r(1,5)"
+objects = "r(1,20)"
+"""
+
+
+class Drivers:
+    """Drivers on this machine, each with a thread, and the secret that they share with their controllers."""
+
+    def __init__(self, folder, count):
+        self.folder = folder
+        self.secret = folder / "secret"
+        self.secret.write_text("0123456789abcdef0123456789abcdef\n")
+        self.processes = [
+            Process([martlet(), "bench", "driver", "--listen", "127.0.0.1:0", "--secret-file", self.secret, "--threads", "1"],
+                    folder / f"driver{number + 1}") for number in range(count)]
+        self.addresses = [self.line(number, "ready ") for number in range(count)]
+
+    def said(self, number):
+        return self.processes[number].log.read_text()
+
+    def line(self, number, start):
+        """Waits for a line that begins so; the rest of it."""
+        found = until(lambda: [line for line in self.said(number).splitlines(keepends=True) if line.startswith(start) and line.endswith("\n")],
+                      within=60, what=f"{start} from driver {number + 1}")
+        return found[0].removeprefix(start).strip()
+
+    def command(self, *arguments):
+        return [str(part) for part in (martlet(), "bench", *arguments, "--drivers", ",".join(self.addresses), "--secret-file", self.secret)]
+
+    def stop(self):
+        for process in self.processes:
+            process.kill()
+
+
+@pytest.fixture
+def drivers(tmp_path):
+    started = Drivers(tmp_path, 3)
+    yield started
+    started.stop()
+
+
+def report_of(path):
+    report = json.loads(path.read_text())
+    totals = {stage["name"]: stage["works"][0]["total"] for stage in report["stages"]}
+    return report, {name: (total["succeeded"], total["failed"]) for name, total in totals.items()}
+
+
+def test_a_store_is_loaded_by_several_drivers(drivers, shared, tmp_path):
+    store = shared.get("up", "up")
+    line = drivers.command("run", "SmlRead", "-A", store.auth_url, "-U", "test:tester", "-K", "testing", "--verify", "--runtime", "2s",
+                           "--containers", "4", "--objects", "25", "--workers", "6", "--json", tmp_path / "r.json", "--html", tmp_path / "r.html")
+    done = run(line, timeout=240)
+    report, totals = report_of(tmp_path / "r.json")
+    counts = [totals[name] for name in ("init", "prepare", "cleanup", "dispose")]
+    assert counts == [(4, 0), (100, 0), (200, 0), (4, 0)] and totals["main"][0] > 0 and totals["main"][1] == 0
+    for name in ("succeeded", "bytes"):
+        whole = sum(stage["works"][0]["total"][name] for stage in report["stages"])
+        parts = [driver[name] for driver in report["drivers"]]
+        assert sum(parts) == whole and all(part > 0 for part in parts), (name, parts)
+    main = report["stages"][2]["works"][0]
+    assert main["measured"] == pytest.approx(2.0) and main["total"]["rate"] == pytest.approx(main["total"]["succeeded"] / 2.0)
+    assert all(abs(driver["clock_offset"]) < 100 and driver.get("lost") is None for driver in report["drivers"])
+    assert "driver driver1 (127.0.0.1:" in done.stdout and "driver3 (127.0.0.1:" in (tmp_path / "r.html").read_text()
+    client = Client(store.auth_url)
+    assert client.send("GET", f"{client.root}?prefix=bench-smlread-").body == b""
+    client.close()
+    # The password goes to the drivers, and stands in nothing that they or the report say.
+    assert all("testing" not in drivers.said(number) for number in range(3))
+    assert "testing" not in (tmp_path / "r.json").read_text()
+
+
+def test_a_run_goes_on_without_a_driver_that_is_killed(drivers, tmp_path):
+    (tmp_path / "w.toml").write_text(MOCK.format(runtime="4s"))
+    controller = Process(drivers.command("run", tmp_path / "w.toml", "--json", tmp_path / "r.json"), tmp_path / "controller")
+    until(lambda: "prepare / prepare" in controller.log.read_text(), within=60, what="the end of the preparation")
+    drivers.processes[1].signal(signal.SIGKILL)
+    status = controller.child.wait(120)
+    said = controller.log.read_text()
+    assert status == 1 and "driver driver2 (127.0.0.1:" in said and " is lost, " in said and ": LOST " in said
+    report, totals = report_of(tmp_path / "r.json")
+    assert [bool(driver["lost"]) for driver in report["drivers"]] == [False, True, False]
+    # What it had to clean up is cleaned up by the others.
+    assert totals["prepare"] == totals["cleanup"] == (100, 0) and totals["main"][0] > 0
+    of_main = [driver["succeeded"] for driver in report["drivers"]]
+    assert sum(of_main) == sum(count for count, _ in totals.values())
+    done = subprocess.run(drivers.command("run", tmp_path / "w.toml"), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "driver driver2 (127.0.0.1:" in done.stderr and "s measured" not in done.stdout
+
+
+def test_an_interrupted_run_ends_on_all_drivers(drivers, tmp_path):
+    (tmp_path / "w.toml").write_text(MOCK.format(runtime="1h"))
+    controller = Process(drivers.command("run", tmp_path / "w.toml", "--json", tmp_path / "r.json", "--clean-up"), tmp_path / "controller")
+    until(lambda: "prepare / prepare" in controller.log.read_text(), within=60, what="the end of the preparation")
+    controller.child.send_signal(signal.SIGINT)
+    status = controller.child.wait(120)
+    assert status == 1 and "interrupted: " in controller.log.read_text()
+    report, totals = report_of(tmp_path / "r.json")
+    assert report["interrupted"] and totals["cleanup"] == (100, 0) and set(totals) == {"prepare", "main", "cleanup"}
+    for number, process in enumerate(drivers.processes):
+        until(lambda number=number: "the run has ended" in drivers.said(number), within=60, what="the end of the run")
+        process.child.send_signal(signal.SIGTERM)
+        assert process.child.wait(60) == 0
