@@ -9,14 +9,16 @@
 //! Tests: beside the code, and `tests/api/test_keystone.py` with a real Keystone.
 
 use crate::access::auth_shared::{facts, is_container_sync, tidy_container_acls, unauthorised};
-use http::header::HeaderName;
-use http::{Method, StatusCode};
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Method, StatusCode};
 use identity::keystone::{
     AccountDomain, Caller, DOMAIN_STORED_HEADER, DomainSource, KeystoneRules as Rules, KeystoneVerdict, UNKNOWN_DOMAIN,
 };
-use identity::www_authenticate;
-use request_pipeline::{AccountInfo, Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply};
+use identity::{KeyHolder, www_authenticate};
+use request_pipeline::{AccountInfo, Authorizer, ClientRequest, Feature, InfoSource, Next, Request, Response, reply};
+use serde_json::Value;
 use settings::KeystoneAuthSettings;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What clients see of the stored domain.
@@ -38,7 +40,15 @@ impl KeystoneAuth {
     }
 
     fn equip(&self, request: &mut ClientRequest) {
-        let caller = Caller::of(&request.headers);
+        let is_keystones = |holder: &&KeyHolder| holder.keystone.is_some();
+        let holder = request.extensions.get::<KeyHolder>().filter(is_keystones).cloned();
+        let caller = match holder.and_then(|holder| holder.keystone) {
+            Some(kept_headers) => {
+                request.extensions.remove::<KeyHolder>();
+                Caller::of(&as_headers(&kept_headers))
+            }
+            None => Caller::of(&request.headers),
+        };
         if let Some(caller) = &caller {
             request.notes.set_user(caller.user_id.as_str());
             request.remote_user = Some(caller.project_name.as_str().into());
@@ -70,6 +80,26 @@ impl Feature for KeystoneAuth {
         }
         response
     }
+}
+
+/// What is kept of Keystone's word about a user for whom an access key is made.
+const KEPT: [&str; 8] = [
+    "x-identity-status",
+    "x-user-id",
+    "x-user-name",
+    "x-user-domain-id",
+    "x-project-id",
+    "x-project-name",
+    "x-project-domain-id",
+    "x-roles",
+];
+
+fn as_headers(kept_headers: &BTreeMap<String, String>) -> HeaderMap {
+    let pair = |(name, value): (&String, &String)| {
+        let name = HeaderName::try_from(name).ok()?;
+        Some((name, HeaderValue::from_bytes(value.as_bytes()).ok()?))
+    };
+    kept_headers.iter().filter_map(pair).collect()
 }
 
 /// Decides for one request.
@@ -132,6 +162,26 @@ fn may_store_domain(request: &ClientRequest) -> bool {
 
 #[async_trait::async_trait]
 impl Authorizer for Judge {
+    /// The user who asks, in the project whose account it is, with the roles of now.
+    fn key_holder(&self, request: &Request, account: &str, user: Option<&str>) -> Option<Value> {
+        let caller = self
+            .caller
+            .as_ref()
+            .filter(|caller| self.rules.is_own(account, caller))?;
+        let name = format!("{}:{}", caller.project_name, caller.user_name);
+        if user.is_some_and(|user| user != name) {
+            return None;
+        }
+        let kept = KEPT
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), request.header(name)?.to_owned())));
+        serde_json::to_value(KeyHolder {
+            user: name,
+            keystone: Some(kept.collect()),
+        })
+        .ok()
+    }
+
     async fn authorize(&self, request: &mut ClientRequest, info: &dyn InfoSource) -> Result<(), Response> {
         let verdict = match self.decide(request, DomainSource::NotFetched) {
             KeystoneVerdict::NeedsDomain => self.decide_knowing_the_domain(request, info).await,

@@ -1,7 +1,8 @@
 //! Behind authentication: what S3 asks for becomes requests of Swift's verbs, their answers those of S3.
 //!
 //! Always holds: an operation or a sub-resource that is not served is refused with `NotImplemented` before anything
-//! happens; every request of Swift's verbs is authorised as the client's own; a signature that no authenticator has
+//! happens; what a key is not allowed is refused before that; every request of Swift's verbs is authorised as the
+//! client's own; a signature that no authenticator has
 //! verified ends the request.
 //!
 //! | operations | file |
@@ -14,12 +15,14 @@
 //! | CopyObject | `copy.rs` |
 //! | DeleteObjects | `multi_delete.rs` |
 //! | multipart uploads | `multipart/` |
+//! | may a key do it | `admission.rs` |
 //! | versions | `versions.rs` |
 //! | tags | `tagging.rs` |
 //! | GetObjectAttributes | `attributes.rs` |
 //! | canned ACLs, and what buckets and objects never have here | `access.rs` |
 
 mod access;
+mod admission;
 mod attributes;
 mod bucket;
 mod conditional;
@@ -46,7 +49,7 @@ use crate::payload::SignedBody;
 use crate::xml::XmlWriter;
 use http::Method;
 use http::header::HeaderValue;
-use identity::{SignedRequest, VerifiedKey};
+use identity::{KeyHolder, SignedRequest, VerifiedKey};
 use request_pipeline::cors::{self, CorsSettings};
 use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use settings::S3ApiSettings;
@@ -103,8 +106,9 @@ impl Feature for S3Operations {
         };
         request.extensions.remove::<Arc<S3Call>>();
         let trans_id = request.trans_id.clone();
-        if request.extensions.remove::<Arc<SignedRequest>>().is_some() {
-            // No authenticator has looked at the signature: it may be anything.
+        let is_unverified = request.extensions.remove::<Arc<SignedRequest>>().is_some();
+        if is_unverified || request.extensions.get::<KeyHolder>().is_some() {
+            // No authenticator has looked at the signature, which may be anything, or at the key's user.
             let mut response = S3Error::from(ACCESS_DENIED).answer(&trans_id);
             response.extensions_mut().insert(InS3sForm);
             return response;
@@ -122,7 +126,12 @@ impl Feature for S3Operations {
             call,
             next,
         };
-        let mut response = match Box::pin(operation.run()).await {
+        let admitted = operation.admit();
+        let done = match admitted {
+            Ok(()) => Box::pin(operation.run()).await,
+            Err(refusal) => Err(refusal),
+        };
+        let mut response = match done {
             Ok(response) => response,
             Err(error) => error.answer(&trans_id),
         };

@@ -44,7 +44,8 @@ pub(super) async fn list_buckets(operation: Operation<'_>) -> Done {
     xml.close();
     xml.open("Buckets");
     for bucket in buckets {
-        if is_bucket_name(&bucket.name, operation.service.settings.dns_compliant_bucket_names) {
+        let is_name = is_bucket_name(&bucket.name, operation.service.settings.dns_compliant_bucket_names);
+        if is_name && operation.shows_bucket(&bucket.name) {
             xml.open("Bucket");
             xml.text("Name", &bucket.name);
             xml.text("CreationDate", &listed_time(&bucket.last_modified));

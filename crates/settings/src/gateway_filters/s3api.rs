@@ -33,6 +33,12 @@ options! {
         allow_signature_v2: bool = "true",
         /// Keep S3's own ACLs, apart from Swift's; not served yet.
         s3_acl: bool = "false",
+        /// Serve access keys that the cluster itself keeps for its accounts (`martlet keys`).
+        access_keys: bool = "false",
+        /// Seconds that a gateway believes what it has read of such a key: so long a change may take to be known.
+        access_key_cache_duration: Duration = "10",
+        /// Such keys of one account.
+        access_keys_per_account: usize = "100",
         /// Origins, separated by commas, whose pages may send requests of S3 (`*`: all); browsers ask before they do.
         cors_preflight_allow_origin: Vec<String> = "",
         /// Answer 429 rather than 503 to clients that send too many requests.
