@@ -62,6 +62,7 @@ codes! {
     INVALID_TOKEN = "InvalidToken", 400, "The provided token is malformed or otherwise not valid.";
     INVALID_URI = "InvalidURI", 400, "Could not parse the specified URI";
     KEY_TOO_LONG = "KeyTooLongError", 400, "Your key is too long.";
+    MALFORMED_POLICY = "MalformedPolicy", 400, "Policy has invalid content.";
     MALFORMED_POST_REQUEST = "MalformedPOSTRequest", 400, "The body of your POST request is not well-formed multipart/form-data.";
     MALFORMED_QUERY = "MalformedQueryString", 400, "The query string contains a syntax error.";
     MALFORMED_TRAILER = "MalformedTrailerError", 400, "The request contained trailing data that was not well-formed or did not conform to our published schema.";
@@ -70,8 +71,11 @@ codes! {
     METHOD_NOT_ALLOWED = "MethodNotAllowed", 405, "The specified method is not allowed against this resource.";
     MISSING_CONTENT_LENGTH = "MissingContentLength", 411, "You must provide the Content-Length HTTP header.";
     NO_SUCH_BUCKET = "NoSuchBucket", 404, "The specified bucket does not exist.";
+    NO_SUCH_BUCKET_POLICY = "NoSuchBucketPolicy", 404, "The bucket policy does not exist";
     NO_SUCH_KEY = "NoSuchKey", 404, "The specified key does not exist.";
     NO_SUCH_LOCK_CONFIGURATION = "ObjectLockConfigurationNotFoundError", 404, "Object Lock configuration does not exist for this bucket";
+    NO_SUCH_OWNERSHIP = "OwnershipControlsNotFoundError", 404, "The bucket ownership controls were not found";
+    NO_SUCH_PUBLIC_ACCESS_BLOCK = "NoSuchPublicAccessBlockConfiguration", 404, "The public access block configuration was not found";
     NO_SUCH_UPLOAD = "NoSuchUpload", 404, "The specified multipart upload does not exist. The upload ID might be invalid, or the multipart upload might have been aborted or completed.";
     NO_SUCH_VERSION = "NoSuchVersion", 404, "The specified version does not exist.";
     NOT_IMPLEMENTED = "NotImplemented", 501, "A header you provided implies functionality that is not implemented.";

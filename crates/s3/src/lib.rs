@@ -16,7 +16,7 @@
 //! | is a body what was signed, and its checksums right | `payload.rs`, `checksum.rs`, `chunked.rs` |
 //! | … of an upload in parts | `checksum_of_parts.rs` |
 //! | temporary keys | `sts.rs` |
-//! | may a key do it | `authority/` |
+//! | may a key do it, does a policy allow it | `authority/`, `operations/admission.rs` |
 //! | what becomes of it | `operations/` |
 //! | codes, statuses and documents of refusals | `error.rs` |
 //! | XML read and written | `xml.rs` |

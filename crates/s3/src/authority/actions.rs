@@ -111,6 +111,16 @@ pub(crate) fn deletion(bucket: &str, key: &str, version: Option<&str>) -> Need {
     }
 }
 
+/// Whether an action is about the policy itself, which an account's owner can always see, replace and delete.
+pub(crate) fn is_about_policy(action: Action) -> bool {
+    [PUT_BUCKET_POLICY, GET_BUCKET_POLICY, DELETE_BUCKET_POLICY].contains(&action)
+}
+
+/// Whether an action deletes the bucket itself.
+pub(crate) fn deletes_bucket(action: Action) -> bool {
+    action == DELETE_BUCKET
+}
+
 /// All that a request does, the first being what it is called for.
 pub(crate) fn needs(method: &Method, call: &S3Call, headers: &HeaderMap) -> Vec<Need> {
     let mut needs = Vec::new();
@@ -170,6 +180,8 @@ fn source(headers: &HeaderMap) -> Option<Need> {
         .map_or((sent, None), |(path, query)| (path, Some(query)));
     let path = unquote(path).ok()?;
     let (bucket, key) = path.strip_prefix('/').unwrap_or(&path).split_once('/')?;
+    // Parts of an upload are read as what is in their bucket.
+    let bucket = bucket.strip_suffix("+segments").unwrap_or(bucket);
     Some(Need {
         action: if version.is_some() { GET_VERSION } else { GET_OBJECT },
         bucket: Some(bucket.to_owned()),

@@ -15,7 +15,8 @@
 //! | CopyObject | `copy.rs` |
 //! | DeleteObjects | `multi_delete.rs` |
 //! | multipart uploads | `multipart/` |
-//! | may a key do it | `admission.rs` |
+//! | limits of keys, policies, public access blocks applied | `admission.rs` |
+//! | policies, public access blocks, ownership controls stored | `bucket_policy.rs`, `public_access.rs` |
 //! | versions | `versions.rs` |
 //! | tags | `tagging.rs` |
 //! | GetObjectAttributes | `attributes.rs` |
@@ -25,6 +26,7 @@ mod access;
 mod admission;
 mod attributes;
 mod bucket;
+mod bucket_policy;
 mod conditional;
 mod copy;
 mod headers;
@@ -32,11 +34,13 @@ pub(crate) mod listing;
 mod multi_delete;
 mod multipart;
 mod object;
+mod public_access;
 mod service;
 mod tag_set;
 mod tagging;
 mod versions;
 
+use self::admission::Rights;
 use crate::call::S3Call;
 use crate::cross_origin;
 use crate::error::{
@@ -74,6 +78,7 @@ struct Operation<'a> {
     request: ClientRequest,
     call: Arc<S3Call>,
     next: Next,
+    rights: Rights,
 }
 
 type Done = Result<Response, S3Error>;
@@ -120,14 +125,14 @@ impl Feature for S3Operations {
             }
             _ => None,
         };
-        let operation = Operation {
+        let mut operation = Operation {
             service: self,
             request,
             call,
             next,
+            rights: Rights::default(),
         };
-        let admitted = operation.admit();
-        let done = match admitted {
+        let done = match operation.admit().await {
             Ok(()) => Box::pin(operation.run()).await,
             Err(refusal) => Err(refusal),
         };
@@ -171,6 +176,9 @@ impl Operation<'_> {
             ((true, _), &Method::GET, Some("tagging")) => tagging::get(self).await,
             ((true, _), &Method::PUT, Some("tagging")) => tagging::put(self).await,
             ((true, _), &Method::DELETE, Some("tagging")) => tagging::delete(self).await,
+            ((true, false), _, Some("policy" | "policyStatus" | "publicAccessBlock" | "ownershipControls")) => {
+                self.run_rights(&method).await
+            }
             ((true, false), &Method::GET, Some("logging")) => access::logging(self).await,
             ((true, false), &Method::GET, Some("object-lock")) => access::object_lock(self).await,
             ((true, false), &Method::HEAD, None) => bucket::head(self).await,
@@ -194,9 +202,7 @@ impl Operation<'_> {
             }
             ((true, true), &Method::PUT, None) => object::put(self).await,
             ((true, true), &Method::DELETE, None) => object::delete(self).await,
-            (_, _, Some(subresource)) => Err(NOT_IMPLEMENTED
-                .saying("The requested resource is not implemented")
-                .with("ResourceType", subresource)),
+            (_, _, Some(subresource)) => Err(not_implemented(subresource)),
             _ => {
                 let resource = match level {
                     (false, _) => "SERVICE",
@@ -208,6 +214,24 @@ impl Operation<'_> {
                     .about("Method", method.as_str())
                     .with("ResourceType", resource))
             }
+        }
+    }
+
+    /// Policies, public access blocks and ownership controls of buckets.
+    async fn run_rights(self, method: &Method) -> Done {
+        let subresource = self.call.subresource().unwrap_or_default();
+        match (method, subresource) {
+            (&Method::GET, "policy") => bucket_policy::get(self).await,
+            (&Method::PUT, "policy") => bucket_policy::put(self).await,
+            (&Method::DELETE, "policy") => bucket_policy::delete(self).await,
+            (&Method::GET, "policyStatus") => bucket_policy::status(self).await,
+            (&Method::GET, "publicAccessBlock") => public_access::get_block(self).await,
+            (&Method::PUT, "publicAccessBlock") => public_access::put_block(self).await,
+            (&Method::DELETE, "publicAccessBlock") => public_access::delete_block(self).await,
+            (&Method::GET, "ownershipControls") => public_access::get_ownership(self).await,
+            (&Method::PUT, "ownershipControls") => public_access::put_ownership(self).await,
+            (&Method::DELETE, "ownershipControls") => public_access::delete_ownership(self).await,
+            _ => Err(not_implemented(subresource)),
         }
     }
 
@@ -295,6 +319,12 @@ impl Operation<'_> {
             status => refusal_of_status(status, self.service.settings.ratelimit_as_client_error),
         }
     }
+}
+
+fn not_implemented(subresource: &str) -> S3Error {
+    NOT_IMPLEMENTED
+        .saying("The requested resource is not implemented")
+        .with("ResourceType", subresource)
 }
 
 fn refusal_of_status(status: u16, rate_limits_are_client_errors: bool) -> S3Error {
