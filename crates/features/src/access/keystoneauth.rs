@@ -295,4 +295,41 @@ mod tests {
         let made = reply_to("PUT", "/v1/AUTH_p2/c", &reseller, false).await;
         assert_eq!(made, (200, "u1 owner=true reseller=true _unknown".into()));
     }
+
+    #[tokio::test]
+    async fn a_key_is_made_for_the_user_who_asks() {
+        let document = Document::parse(Path::new("p.conf"), "[filter:k]\nuse = egg:swift#keystoneauth\n").unwrap();
+        let settings = KeystoneAuthSettings::read(&Scope::paste(&document, "filter:k").unwrap()).unwrap();
+        let auth = KeystoneAuth::new(settings);
+        let names = [("x-user-name", "u"), ("x-project-name", "p")];
+        let mut asked = with_headers(with_headers(request("POST", "/v1/AUTH_p1"), &ADMIN), &names);
+        auth.equip(&mut asked);
+        let authorizer = asked.authorizer.clone().unwrap();
+        assert_eq!(authorizer.key_holder(&asked, "AUTH_p2", None), None);
+        assert_eq!(authorizer.key_holder(&asked, "AUTH_p1", Some("p:other")), None);
+        let holder = authorizer.key_holder(&asked, "AUTH_p1", Some("p:u")).unwrap();
+        let holder: KeyHolder = serde_json::from_value(holder).unwrap();
+        assert_eq!(holder.principal(), "p1:u1");
+        // A request with the key has the user's rights, whatever its own headers say.
+        for (account, expected) in [("AUTH_p1", true), ("AUTH_p2", false)] {
+            let mut signed = with_headers(
+                request("PUT", &format!("/v1/{account}/c")),
+                &[
+                    ("x-identity-status", "Confirmed"),
+                    ("x-project-id", "p2"),
+                    ("x-roles", "admin"),
+                ],
+            );
+            signed.extensions.insert(holder.clone());
+            auth.equip(&mut signed);
+            assert!(signed.extensions.get::<KeyHolder>().is_none());
+            let authorizer = signed.authorizer.clone().unwrap();
+            let core = AccountCore(AccountInfo::default());
+            assert_eq!(
+                authorizer.authorize(&mut signed, &core).await.is_ok(),
+                expected,
+                "{account}"
+            );
+        }
+    }
 }
