@@ -1,6 +1,7 @@
 """`martlet bench` against stores that speak Swift and S3, ours and OpenStack's, as its users call it."""
 
 import csv
+import hashlib
 import json
 import signal
 import subprocess
@@ -34,6 +35,18 @@ COSBENCH = """<?xml version="1.0" encoding="UTF-8" ?>
     </workstage>
     <workstage name="cleanup"><work type="cleanup" workers="4" config="cprefix=cb-;containers=r(1,4);objects=r(1,20)" /></workstage>
     <workstage name="dispose"><work type="dispose" workers="1" config="cprefix=cb-;containers=r(1,4)" /></workstage>
+  </workflow>
+</workload>
+"""
+
+HASHED = """<workload name="hashed"><storage type="swift" />
+  <auth type="swauth" config="username=test:tester;password=testing;auth_url={auth_url}" />
+  <workflow config="cprefix=cb-hashed-;hashCheck=true;{size}">
+    <workstage name="init"><work type="init" workers="1" /></workstage>
+    <workstage name="prepare"><work type="prepare" workers="2" /></workstage>
+    <workstage name="main"><work name="main" workers="1" totalOps="6" afr="0"><operation type="read" ratio="100" /></work></workstage>
+    <workstage name="cleanup"><work type="cleanup" workers="1" /></workstage>
+    <workstage name="dispose"><work type="dispose" workers="1" /></workstage>
   </workflow>
 </workload>
 """
@@ -131,13 +144,35 @@ def test_a_cosbench_workload_runs_as_it_is(store, tmp_path):
     assert read["latency"]["percentiles"]["99"] >= read["latency"]["percentiles"]["50"] > 0
     lines = list(csv.DictReader((tmp_path / "csv/w1-cosbench.csv").open()))
     assert [(line["Stage"], line["Op-Type"]) for line in lines] == [
-        ("s1-init", "init"), ("s2-prepare", "write"), ("s3-main", "read"), ("s3-main", "write"), ("s3-main", "list"),
-        ("s4-cleanup", "delete"), ("s5-dispose", "dispose")]
-    assert {line["Succ-Ratio"] for line in lines} == {"100.00%"} and int(lines[1]["Op-Count"]) == 40
+        ("s1-init", "init"), ("s2-prepare", "prepare"), ("s3-main", "read"), ("s3-main", "write"), ("s3-main", "list"),
+        ("s4-cleanup", "cleanup"), ("s5-dispose", "dispose")]
+    assert {line["Succ-Ratio"] for line in lines} == {"100%"} and int(lines[1]["Op-Count"]) == 40
     masked = COSBENCH.format(auth_url=store.auth_url).replace("password=testing", "password=***")
     assert (tmp_path / "csv/workload-config.xml").read_text() == masked
     assert "testing" not in (tmp_path / "r.json").read_text()
     assert containers(store, "cb-") == []
+
+
+def test_bodies_carry_checksums_as_cosbenchs_do(shared, tmp_path):
+    store = shared.get("up", "up")
+    size = "containers=r(1,1);objects=r(1,6);sizes=c(2)KB"
+    (tmp_path / "w.xml").write_text(HASHED.format(auth_url=store.auth_url, size=size))
+    bench("run", tmp_path / "w.xml", "--stages", "init,prepare")
+    client = Client(store.auth_url)
+    body = client.get("cb-hashed-1", "myobjects1")
+    assert body[1960:] == b"!!!!" + hashlib.md5(body[:1960]).hexdigest().encode() + b"!!!!" and len(body) == 2000
+    # One as COSBench writes it, one that was changed, one that lost its checksum, and one that is too short for any.
+    theirs = b"qwertz" * 400
+    client.put("cb-hashed-1", "myobjects2", body=theirs + b"!!!!" + hashlib.md5(theirs).hexdigest().encode() + b"!!!!")
+    client.put("cb-hashed-1", "myobjects3", body=b"x" + body[1:])
+    client.put("cb-hashed-1", "myobjects4", body=body[:-1])
+    client.put("cb-hashed-1", "myobjects5", body=b"short")
+    said, _ = bench("run", tmp_path / "w.xml", "--stages", "main", "--json", tmp_path / "r.json", status=1)
+    (main,) = json.loads((tmp_path / "r.json").read_text())["stages"]
+    total = main["works"][0]["total"]
+    assert (total["succeeded"], total["failures"]) == (4, {"wrong body": 2}), said
+    bench("run", tmp_path / "w.xml", "--stages", "cleanup,dispose")
+    client.close()
 
 
 def test_what_it_has_not_made_is_left_alone(store):
@@ -158,8 +193,8 @@ def test_other_bodies_are_found_and_missing_ones(store, tmp_path):
     login = ["-A", store.auth_url, "-U", "test:tester", "-K", "testing"]
     size = ["--containers", "1", "--objects", "20", "--workers", "2"]
     bench("run", "pebbles", *login, *size, "--stages", "init,prepare")
-    client.put("bench-pebbles-1", "myobjects_7", body=b"x" * 10_000)
-    client.do("DELETE", "bench-pebbles-1", "myobjects_8")
+    client.put("bench-pebbles-1", "myobjects7", body=b"x" * 10_000)
+    client.do("DELETE", "bench-pebbles-1", "myobjects8")
     (tmp_path / "w.toml").write_text(READ_ALL)
     bench("run", tmp_path / "w.toml", *login, "--verify", "--json", tmp_path / "r.json", status=1)
     (main,) = json.loads((tmp_path / "r.json").read_text())["stages"]
@@ -201,7 +236,7 @@ def test_an_interrupted_run_says_so_and_keeps_what_it_has(tmp_path):
     ('workers="4"', 'wrokers="4"', 'w.xml:11: <work name="main">: attribute wrokers: expected name, type, workers'),
     ("u(1,4)", "u(4,1)", 'containers="u(4,1)": expected c(n), u(a,b)'),
     ('ratio="70"', 'ratio="60"', 'w.xml:11: <work name="main">: the ratios of its operations add up to 90: expected 100'),
-    ('type="read"', 'type="raed"', 'type="raed": expected read, write, filewrite, delete, list or head'),
+    ('type="read"', 'type="raed"', 'type="raed": expected read, write, filewrite, delete, list, head, post or copy'),
     ('<storage type="swift" />', '<storage type="ampli" />', '<storage type="ampli">: this program speaks swift, s3, mock or none'),
     ("runtime=", "totalOps='5' runtime=", "expected only one of runtime, totalOps and totalBytes"),
     ("{auth_url}", "http://127.0.0.1:1/auth/v1.0", "http://127.0.0.1:1/auth/v1.0: cannot connect"),

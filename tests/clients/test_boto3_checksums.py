@@ -99,3 +99,26 @@ def test_a_plain_object_has_the_checksum_it_was_sent_with(s3, bucket):  # noqa: 
     assert (head["ChecksumSHA256"], head["ChecksumType"]) == (sha256(b"hello"), "FULL_OBJECT")
     asked = s3.get_object_attributes(Bucket=bucket, Key="k", ObjectAttributes=["Checksum", "ObjectParts"])
     assert asked["Checksum"]["ChecksumSHA256"] == sha256(b"hello") and "ObjectParts" not in asked
+
+
+@pytest.mark.parametrize("algorithm, digest", [("CRC32", crc32), ("SHA256", sha256)])
+def test_copied_parts_have_the_checksum_of_their_upload(s3, bucket, algorithm, digest):  # noqa: F811
+    name, body = f"Checksum{algorithm}", bytes(range(256)) * (6 * MIB // 256)
+    s3.put_object(Bucket=bucket, Key="source", Body=body, ChecksumAlgorithm="SHA1")
+    s3.put_object(Bucket=bucket, Key="empty", Body=b"")
+    which = {"Bucket": bucket, "Key": "k"}
+    which["UploadId"] = s3.create_multipart_upload(**which, ChecksumAlgorithm=algorithm)["UploadId"]
+    source, pieces = {"Bucket": bucket, "Key": "source"}, [body, body[5:5 * MIB + 5], b"z", b""]
+    made = [s3.upload_part_copy(**which, PartNumber=1, CopySource=source)["CopyPartResult"],
+            s3.upload_part_copy(**which, PartNumber=2, CopySource=source, CopySourceRange=f"bytes=5-{5 * MIB + 4}")["CopyPartResult"],
+            s3.upload_part(**which, PartNumber=3, Body=b"z", ChecksumAlgorithm=algorithm),
+            s3.upload_part_copy(**which, PartNumber=4, CopySource=source | {"Key": "empty"})["CopyPartResult"]]
+    sums = [digest(piece) for piece in pieces]
+    assert [part[name] for part in made] == [part[name] for part in s3.list_parts(**which)["Parts"]] == sums
+    assert [part["ETag"] for part in made] == [f'"{hashlib.md5(piece).hexdigest()}"' for piece in pieces]
+    parts = [{"PartNumber": number, "ETag": part["ETag"], name: part[name]} for number, part in enumerate(made, 1)]
+    done = s3.complete_multipart_upload(**which, MultipartUpload={"Parts": parts[:3]})
+    assert done[name] == composite(digest, sums[:3])
+    assert s3.get_object(Bucket=bucket, Key="k", ChecksumMode="ENABLED")["Body"].read() == b"".join(pieces)
+    which["UploadId"] = s3.create_multipart_upload(Bucket=bucket, Key="k", ChecksumAlgorithm=algorithm)["UploadId"]
+    assert code_of(s3.upload_part_copy, **which, PartNumber=1, CopySource=source, CopySourceRange=f"bytes=0-{6 * MIB}") == "InvalidRange"

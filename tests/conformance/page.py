@@ -27,6 +27,7 @@ ELSEWHERE = {
     r"allow_open_expired is disabled": "wants `allow_open_expired` on",
     r"allow_open_expired is enabled": "wants `allow_open_expired` off",
     r"Absolute URL test requires https": "wants TLS",
+    r"s3_acl_tests_enabled is false|s3_acl must be enabled": "wants S3's own ACLs (`s3_acl`)",
 }
 
 # Why a test is skipped in every variant: (test, reason) → why no configuration avoids it.
@@ -35,7 +36,6 @@ NOWHERE = (
      "a domain name cannot carry the container's name; the test skips itself whatever the cluster"),
     (r".*", r"in-process functests required for predictable client_timeout",
      "the test wants OpenStack's servers in its own process"),
-    (r".*", r"s3_acl_tests_enabled is false|s3_acl must be enabled", "S3's own ACLs (`s3_acl`) are not served yet"),
     (r".*", r"x-amz-server-side-encryption is not supported", "OpenStack's s3api refuses it too; not served yet"),
 )
 

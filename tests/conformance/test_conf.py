@@ -45,8 +45,8 @@ def s3_keys(options):
 
 
 def s3_conf(options):
-    """The section of the suite that speaks nothing but S3. Swift's own ACLs rule, so that the tests of S3's do not apply."""
-    named = {"endpoint": endpoint(options), "s3_acl_tests_enabled": "no"}
+    """The section of the suite that speaks nothing but S3."""
+    named = {"endpoint": endpoint(options), "s3_acl_tests_enabled": options["s3_acl_tests_enabled"]}
     if "ca_cert" in options:
         named["ca_cert"] = options["ca_cert"]
     for number in "123":

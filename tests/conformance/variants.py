@@ -28,7 +28,12 @@ class Variant:
     keystone: bool = False
     tls: bool = False
     s3: bool = False  # the tests of S3 are asked too
+    s3_acl: bool = False  # the tests of S3 alone are asked, with S3's own ACLs
     proxy: dict = field(default_factory=dict)  # options of [app:proxy-server]
+
+    def tests(self):
+        """The tests that its cluster is asked."""
+        return self.s3_tests() if self.s3_acl else [*sdist.functional_tests(), *self.s3_tests()]
 
     def s3_tests(self):
         """The tests of S3 that its cluster is asked."""
@@ -46,6 +51,7 @@ VARIANTS = {variant.name: variant for variant in (
     Variant("tls", "every request through TLS", tls=True),
     Variant("separate", "the gateway a process of its own, as are the account, container and object servers; "
             "memcached beside them", separate=True, s3=True),
+    Variant("s3_acl", "the tests of S3 with its own ACLs (`s3_acl`)", s3=True, s3_acl=True),
 )}
 
 
@@ -80,7 +86,10 @@ class Stand:
         if self.variant.tls:
             certificate, key = self_signed(self.root)
             sections["DEFAULT"] = {"cert_file": certificate, "key_file": key}
-        return {**pipeline.sections(auth=auth, encryption=self.variant.encryption), **sections}
+        made = pipeline.sections(auth=auth, encryption=self.variant.encryption)
+        if self.variant.s3_acl:
+            made["filter:s3api"] |= {"s3_acl": "true", "check_bucket_owner": "true"}
+        return {**made, **sections}
 
     def start(self):
         for helper in (self.memcached, self.keystone):
@@ -101,7 +110,8 @@ class Stand:
         if self.keystone:
             return self.keystone.func_test()
         certificate = {"ca_cert": self.root / "cert.pem"} if self.variant.tls else {}
-        return {"auth_uri": self.system.auth_url, "insecure": "yes" if self.variant.tls else "no", **certificate}
+        return {"auth_uri": self.system.auth_url, "insecure": "yes" if self.variant.tls else "no", **certificate,
+                "s3_acl_tests_enabled": "yes" if self.variant.s3_acl else "no"}
 
 
 def self_signed(folder):

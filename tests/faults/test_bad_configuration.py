@@ -56,6 +56,14 @@ def refused(cluster, role, *named):
         assert len(output.splitlines()) <= 12, output
 
 
+def test_authtoken_is_missed(broken):
+    """Without it any client could say in a header that it is an administrator."""
+    replace(broken, "proxy-server.conf", "s3api tempauth", "s3api s3token keystoneauth")
+    replace(broken, "proxy-server.conf", "[filter:s3api]", "[filter:keystoneauth]\nuse = egg:swift#keystoneauth\n[filter:s3token]\n"
+            "use = egg:swift#s3token\nauth_uri = http://127.0.0.1:1/v3\n[filter:s3api]")
+    refused(broken, "proxy", "[filter:s3token]", "authtoken in front of s3token and keystoneauth")
+
+
 def test_an_unknown_filter_is_named(broken):
     replace(broken, "proxy-server.conf", "tempauth read_only", "tempauth nosuchfilter read_only")
     refused(broken, "proxy", "nosuchfilter")

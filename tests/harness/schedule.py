@@ -32,6 +32,7 @@ WEIGHTS = {
     "faults/test_memory.py": 40,
     "interop/test_statsd.py": 40,
     "operator/test_package.py": 40,
+    "interop/test_s3_acl.py": 40,
     "operator/test_dispersion.py": 40,
     "interop/test_object_replication.py": 40,
     "api/test_listing_names.py": 40,

@@ -3,6 +3,7 @@
 use crate::swift_bench::options::SwiftBenchArguments;
 use crate::workload::named::Extent;
 use crate::workload::own_format;
+use crate::workload::size::{Sizes, bytes};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,6 +26,11 @@ pub enum BenchCommand {
     /// Find the highest rate that a store bears: the workload's normal works become open loops whose rate is raised
     /// until the store no longer answers as fast as --p99 asks, or fails more often than --errors allows.
     Search(Box<SearchArguments>),
+    /// Run a workload with several numbers of workers, sizes, containers and endpoints, as one table and picture.
+    ///
+    /// --json, --html and --csv (a folder, for sweep.csv) are those of the sweep. The exit status is 1 when more
+    /// requests failed than the workload accepts.
+    Sweep(Box<SweepArguments>),
     /// Say whether the second of two runs is better or worse, and how sure that is (reports of `run --json`).
     ///
     /// The exit status is 1 when it is worse.
@@ -51,7 +57,7 @@ pub struct CheckArguments {
 }
 
 /// How large a named workload is.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct ExtentArguments {
     /// Of a named workload: containers.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..))]
@@ -65,6 +71,13 @@ pub struct ExtentArguments {
     /// Of a named workload: how long the store is loaded, as 60s or 5m.
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) runtime: String,
+    /// Of a named workload: sizes of objects instead of its own, as c(64)KB or u(1,10)MB.
+    #[arg(long, value_name = "SIZES")]
+    pub(crate) sizes: Option<String>,
+    /// Of a named workload: addresses of the store, of Swift's API, that workers are spread over, as
+    /// http://a:8080,http://b:8080. A sweep takes the first one, then the first two, up to all.
+    #[arg(long, value_name = "URL,URL", value_delimiter = ',')]
+    pub(crate) endpoints: Vec<String>,
     /// Of a named workload: requests a second, whatever the store does (an open loop).
     #[arg(long, value_name = "N")]
     pub(crate) rate: Option<f64>,
@@ -107,8 +120,30 @@ fn time(text: &str) -> Result<Duration, String> {
     own_format::duration("TIME", text).map_err(|mistake| mistake.to_string())
 }
 
-/// `martlet bench run`.
+/// `martlet bench sweep`.
 #[derive(Debug, Args)]
+pub struct SweepArguments {
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+    /// Numbers of workers, of each work that loads the store: 1,4,16.
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..100_000))]
+    pub(crate) over_workers: Vec<u32>,
+    /// Of a named workload: sizes of objects, as 4KB,1MB.
+    #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', value_parser = size)]
+    pub(crate) over_sizes: Vec<String>,
+    /// Of a named workload: numbers of containers.
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) over_containers: Vec<u64>,
+}
+
+/// `64KB` as a selector.
+fn size(text: &str) -> Result<String, String> {
+    let bytes = bytes("SIZE", text).map_err(|mistake| mistake.to_string())?;
+    Ok(Sizes::constant(bytes).to_string())
+}
+
+/// `martlet bench run`.
+#[derive(Debug, Clone, Args)]
 pub struct RunArguments {
     /// A file, or a name.
     #[arg(value_name = "WORKLOAD")]
@@ -142,6 +177,9 @@ pub struct RunArguments {
     /// Write to containers that no benchmark has made, and delete in them.
     #[arg(long)]
     pub(crate) anything_goes: bool,
+    /// Let the workload run its commands ([[action]], [cold]) on this machine.
+    #[arg(long)]
+    pub(crate) allow_actions: bool,
     /// What all dice begin with; by chance otherwise.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -173,6 +211,8 @@ impl ExtentArguments {
             workers: self.workers,
             runtime: self.runtime.clone(),
             rate: self.rate,
+            sizes: self.sizes.clone(),
+            endpoints: self.endpoints.clone(),
         }
     }
 }

@@ -6,6 +6,7 @@
 use crate::arguments::RunArguments;
 use crate::content::Contents;
 use crate::load::{LoadOptions, LoadWatch, run as run_work};
+use crate::observe;
 use crate::report::{Manifest, RunReport, StageReport, WorkReport, cosbench, html, terminal};
 use crate::store::auth::{Trust, open};
 use crate::store::{Store, guard};
@@ -59,6 +60,17 @@ pub struct Prepared {
 /// Reads the workload, opens its stores and looks at their containers.
 pub async fn prepare(arguments: &RunArguments, world: &World) -> Result<Prepared, Fault> {
     let (mut workload, source) = read_workload(world, &arguments.workload, &arguments.extent.extent())?;
+    workload.observation.allow(arguments.allow_actions)?;
+    let base = cosbench::base_name(&workload.name, arguments.run);
+    let csv = arguments.csv.as_ref().map(|folder| folder.join(format!("{base}.csv")));
+    for path in arguments.json.iter().chain(&arguments.html).chain(&csv) {
+        if world.files.info(path).is_ok() {
+            let path = path.display();
+            return Err(Fault::caller(format!(
+                "{path} is there already: reports go into new files"
+            )));
+        }
+    }
     if !arguments.stages.is_empty() {
         let wanted = |stage: &Stage| arguments.stages.contains(&stage.name);
         if let Some(missing) = arguments
@@ -172,6 +184,7 @@ impl Prepared {
         let mut interrupted = std::pin::pin!(interrupted);
         for (stage, stores) in self.workload.stages.iter().zip(&self.stores) {
             let running = run_stage(world, stage, stores, &contents, &watch, &self.options);
+            let running = observe::around(&self.workload.observation, world, stage, running);
             let mut running = std::pin::pin!(running);
             let finished = loop {
                 tokio::select! {
@@ -214,7 +227,8 @@ impl Prepared {
             .stages
             .iter()
             .flat_map(|stage| &stage.works)
-            .any(|work| work.has_failed);
+            .any(|work| work.has_failed)
+            || report.stages.iter().any(|stage| stage.observed.has_failed());
         Ok(if has_failed || report.interrupted {
             ToolStatus::FAILURE
         } else {
@@ -267,6 +281,7 @@ pub async fn run_stage(
             .map(|(work, result)| WorkReport::of(work, result))
             .collect(),
         lasted: world.clock.elapsed().saturating_sub(begun).as_secs_f64(),
+        ..StageReport::default()
     })
 }
 
@@ -304,14 +319,32 @@ fn write_files(arguments: &RunArguments, world: &World, report: &RunReport) -> R
         {
             return Err(Fault::caller(format!("{}: {error}", folder.display())));
         }
-        for (name, text) in cosbench::files(report, arguments.run) {
-            write_file(world, &folder.join(name), &text)?;
+        for file in cosbench::files(report, arguments.run) {
+            let path = folder.join(&file.name);
+            match file.heading {
+                None => write_file(world, &path, &file.text)?,
+                Some(heading) => append(world, &path, heading, &file.text)?,
+            }
         }
     }
     Ok(())
 }
 
-fn write_file(world: &World, path: &Path, text: &str) -> Result<(), Fault> {
+/// Writes behind what a file has; a new one begins with a line that names the columns.
+fn append(world: &World, path: &Path, heading: &str, text: &str) -> Result<(), Fault> {
+    let written = || {
+        let file = world.files.open(path, world::files::Purpose::Append)?;
+        let size = file.info()?.size;
+        match size {
+            0 => file.write_all_at(format!("{heading}\n{text}").as_bytes(), 0),
+            size => file.write_all_at(text.as_bytes(), size),
+        }
+    };
+    written().map_err(|error: io::Error| Fault::caller(format!("{}: {error}", path.display())))
+}
+
+/// Writes a new file.
+pub fn write_file(world: &World, path: &Path, text: &str) -> Result<(), Fault> {
     let written = || {
         let file = world.files.open(path, world::files::Purpose::Create)?;
         file.set_len(0)?;

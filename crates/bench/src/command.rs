@@ -4,6 +4,7 @@ use crate::arguments::{BenchArguments, BenchCommand, CompareArguments};
 use crate::benchmark::{Prepared, prepare, read_workload};
 use crate::rate_search;
 use crate::report::compare::{Comparison, ComparisonVerdict, compare};
+use crate::sweep;
 use crate::swift_bench;
 use crate::workload::{Workload, named};
 use operator_tools::{Console, ToolStatus};
@@ -43,6 +44,7 @@ pub async fn run(
             Ok(prepared) => return rate_search::run(prepared, search, world, console, interrupted).await,
             Err(fault) => fault,
         },
+        BenchCommand::Sweep(arguments) => return sweep::run(arguments, world, console, interrupted).await,
         BenchCommand::Compare(arguments) => match read_reports(world, arguments).and_then(|(a, b)| compare(&a, &b)) {
             Ok(comparisons) => return say_comparisons(&comparisons, console),
             Err(fault) => fault,

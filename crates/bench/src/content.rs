@@ -4,6 +4,8 @@
 //! that a reader can decide whether it is what was written.
 //! Always holds: two names share no block of eight bytes but by chance.
 
+pub mod hashed;
+
 use crate::workload::BodyContent;
 
 /// Random bytes that all bodies are made from.

@@ -17,7 +17,9 @@
 //! | how it is reported | `report.rs`, `report/` |
 //! | the command line | `arguments.rs`, `command.rs` |
 //! | one run, from workload to report | `benchmark.rs` |
+//! | commands at set times, figures of servers | `observe.rs`, `observe/` |
 //! | the highest rate that a store bears | `rate_search.rs` |
+//! | one workload with several sizes and numbers of workers | `sweep.rs` |
 //! | swift-bench's command line and output | `swift_bench.rs`, `swift_bench/` |
 
 pub mod arguments;
@@ -26,8 +28,10 @@ pub mod command;
 pub mod content;
 pub mod figures;
 pub mod load;
+pub mod observe;
 pub mod rate_search;
 pub mod report;
 pub mod store;
+pub mod sweep;
 pub mod swift_bench;
 pub mod workload;

@@ -9,6 +9,7 @@ pub mod search;
 mod worker;
 
 use crate::content::Contents;
+use crate::content::hashed::with_checksum;
 use crate::figures::{RequestOutcome, WorkFigures};
 use crate::store::Store;
 use crate::workload::{Work, WorkEnd, WorkKind};
@@ -204,7 +205,8 @@ fn processor_time() -> Duration {
 /// Files that the operations of a work send, each folder's in the order of their names.
 fn read_files(world: &World, work: &Work) -> Result<Vec<Vec<u8>>, Fault> {
     let mut contents = vec![];
-    for folder in work.operations.iter().filter_map(|operation| operation.files.as_ref()) {
+    for operation in &work.operations {
+        let Some(folder) = &operation.files else { continue };
         let failed = |error: &dyn std::fmt::Display| Fault::caller(format!("files={}: {error}", folder.display()));
         let opened = world.files.open_directory(folder).map_err(|error| failed(&error))?;
         let mut names = vec![];
@@ -214,7 +216,11 @@ fn read_files(world: &World, work: &Work) -> Result<Vec<Vec<u8>>, Fault> {
         names.sort();
         for name in names {
             let path = folder.join(&name);
-            contents.push(world.files.read(&path, LONGEST_FILE).map_err(|error| failed(&error))?);
+            let content = world.files.read(&path, LONGEST_FILE).map_err(|error| failed(&error))?;
+            contents.push(match operation.hash_check {
+                true => with_checksum(content),
+                false => content,
+            });
         }
         if contents.is_empty() {
             return Err(failed(&"expected a folder with files in it"));

@@ -10,11 +10,14 @@
 pub mod compare;
 pub mod cosbench;
 pub mod html;
+pub mod observed;
 mod plots;
+pub mod sweep;
 pub mod terminal;
 
 use crate::figures::{Latencies, OperationFigures};
 use crate::load::WorkResult;
+use crate::report::observed::StageObservations;
 use crate::workload::{Arrivals, Work};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -56,14 +59,19 @@ pub struct Manifest {
 }
 
 /// A stage.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct StageReport {
     /// Its name.
     pub name: String,
     /// In their order.
     pub works: Vec<WorkReport>,
+    /// When it began: seconds since 1970.
+    pub begun: f64,
     /// From its start to its end, in seconds.
     pub lasted: f64,
+    /// What happened beside its load.
+    #[serde(flatten)]
+    pub observed: StageObservations,
 }
 
 /// A work.
@@ -91,9 +99,6 @@ pub struct WorkReport {
     pub total: OperationReport,
     /// By interval.
     pub over_time: Vec<IntervalReport>,
-    /// Counts of times up to each multiple of ten milliseconds, as COSBench has them.
-    #[serde(skip)]
-    pub steps: Vec<u64>,
 }
 
 /// An operation.
@@ -119,6 +124,12 @@ pub struct OperationReport {
     pub latency: TimesReport,
     /// To its first byte, in milliseconds.
     pub first_byte: TimesReport,
+    /// Counts of times up to each multiple of ten milliseconds, as COSBench has them.
+    #[serde(skip)]
+    pub steps: Vec<u64>,
+    /// What is drawn: `80% containers=u(1,4) objects=u(1,10)`, as COSBench has it.
+    #[serde(skip)]
+    pub names: String,
 }
 
 /// Times in milliseconds.
@@ -142,6 +153,9 @@ pub struct IntervalReport {
     /// Of all operations, for pictures.
     #[serde(skip)]
     pub latency: TimesReport,
+    /// Of all operations, for phases.
+    #[serde(skip)]
+    pub latencies: Latencies,
     /// Counts of all operations by tenths of a decade of latency, for pictures.
     #[serde(skip)]
     pub spread: BTreeMap<i32, u64>,
@@ -182,7 +196,7 @@ fn millis(time: Duration) -> f64 {
 }
 
 impl TimesReport {
-    fn of(times: &Latencies) -> Self {
+    pub(crate) fn of(times: &Latencies) -> Self {
         Self {
             mean: millis(times.mean()),
             percentiles: PERCENTILES
@@ -217,6 +231,8 @@ impl OperationReport {
             bandwidth: figures.bytes as f64 / seconds,
             latency: TimesReport::of(&figures.latency),
             first_byte: TimesReport::of(&figures.first_byte),
+            steps: figures.latency.steps(cosbench::STEP),
+            names: String::new(),
         }
     }
 
@@ -246,11 +262,11 @@ impl WorkReport {
             client_is_limit: busy > BUSY,
             has_failed: total.failure_rate() > f64::from(work.accepted_failures),
             operations: operations
-                .map(|(operation, figures)| {
-                    OperationReport::of(&operation.id, operation.kind.name(), figures, result.measured)
+                .map(|(operation, figures)| OperationReport {
+                    names: operation.drawn(),
+                    ..OperationReport::of(&operation.id, operation.kind.name(), figures, result.measured)
                 })
                 .collect(),
-            steps: total.latency.steps(cosbench::STEP),
             over_time: intervals(result),
             total: OperationReport::of("all", "all", &total, result.measured),
         }
@@ -277,6 +293,7 @@ fn intervals(result: &WorkResult) -> Vec<IntervalReport> {
                 operations: step.iter().map(of).collect(),
                 latency: TimesReport::of(&all),
                 spread: all.spread(),
+                latencies: all,
             }
         })
         .collect()

@@ -10,19 +10,24 @@
 //! Always holds: a request that failed is an outcome and never an error of the load.
 
 pub mod auth;
+mod composite;
 pub mod guard;
 pub mod http;
 pub mod http_store;
 pub mod mock;
 pub mod object_server;
 pub mod s3;
+mod step;
 pub mod swift;
 
 use crate::content::{ContentKey, Contents};
 use crate::figures::{Failure, RequestOutcome};
 use crate::workload::OperationKind;
+use crate::workload::detail::{ByteSpan, EntityCondition};
 use http_store::{Dialect, HttpStore};
 use mock::Mock;
+use std::collections::HashMap;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use world::World;
@@ -34,8 +39,23 @@ pub enum Store {
     Http(Arc<HttpStore>),
     /// In this process.
     Mock(Arc<Mock>),
+    /// Over HTTP, at several addresses.
+    Spread(Arc<[Arc<HttpStore>]>),
     /// Everything succeeds at once.
     None,
+}
+
+impl Store {
+    /// What a worker asks: of several addresses one, which workers have in turn.
+    pub fn for_worker(&self, worker: u32) -> Store {
+        match self {
+            Self::Spread(stores) => match stores.get(worker as usize % stores.len().max(1)) {
+                Some(store) => Self::Http(store.clone()),
+                None => Self::None,
+            },
+            one => one.clone(),
+        }
+    }
 }
 
 /// What is asked.
@@ -57,6 +77,59 @@ pub struct StoreRequest<'a> {
     pub verifies: bool,
     /// A file's content, instead of `body`.
     pub file: Option<&'a [u8]>,
+    /// What it has beside names and sizes.
+    pub detail: RequestDetail<'a>,
+}
+
+/// What a request has beside names and sizes.
+#[derive(Clone, Copy, Default)]
+pub struct RequestDetail<'a> {
+    /// Bytes that are read, where not all are.
+    pub range: Option<ByteSpan>,
+    /// Bytes of a part, where the body is uploaded in parts.
+    pub part_size: Option<u64>,
+    /// Name of the copy.
+    pub copy: &'a str,
+    /// When it is to be done.
+    pub condition: Option<EntityCondition>,
+    /// Of the object that was seen last.
+    pub etag: Option<&'a str>,
+    /// The container keeps versions.
+    pub has_versions: bool,
+    /// A deletion leaves no part.
+    pub removes_parts: bool,
+    /// The body has its checksum at its end.
+    pub hash_check: bool,
+}
+
+impl RequestDetail<'_> {
+    /// Headers about range and condition, which S3 does not ask to be signed.
+    fn write_headers(&self, head: &mut Vec<u8>) {
+        // Writing to memory does not fail.
+        if let Some(span) = self.range {
+            let _ = write!(head, "Range: bytes={}-{}\r\n", span.first, span.last);
+        }
+        let _ = match (self.condition, self.etag) {
+            (Some(EntityCondition::Absent), _) => write!(head, "If-None-Match: *\r\n"),
+            (Some(EntityCondition::Changed), Some(etag)) => write!(head, "If-None-Match: \"{etag}\"\r\n"),
+            (Some(EntityCondition::Unchanged), Some(etag)) => write!(head, "If-Match: \"{etag}\"\r\n"),
+            _ => Ok(()),
+        };
+    }
+
+    /// Whether a status says that a condition did not hold, as it may.
+    fn allows(&self, status: u16) -> bool {
+        match self.condition {
+            Some(EntityCondition::Absent | EntityCondition::Unchanged) => status == 412,
+            Some(EntityCondition::Changed) => status == 304,
+            None => false,
+        }
+    }
+
+    /// Whether a status is that of the range, or of the whole object, as was asked.
+    fn fits(&self, status: u16) -> bool {
+        self.range.is_none() || status == 206
+    }
 }
 
 /// One worker's way to a store.
@@ -68,6 +141,10 @@ pub struct StoreSession {
     /// Bytes that a connection reads and writes at a time.
     buffer: usize,
     head: Vec<u8>,
+    /// Head and body of an answer, where they are wanted.
+    kept: Option<Vec<u8>>,
+    /// Entity tags of objects, for requests on conditions.
+    seen: HashMap<String, String>,
 }
 
 /// Bytes of bodies, and when the first byte of the answer came.
@@ -83,14 +160,20 @@ impl StoreSession {
             connection: None,
             buffer,
             head: Vec::new(),
+            kept: None,
+            seen: HashMap::new(),
         }
     }
 
     /// Asks; `due` is when the request should have begun, by the world's clock.
     pub async fn ask(&mut self, request: &StoreRequest<'_>, due: Duration) -> RequestOutcome {
         let answered = match &self.store {
-            Store::None => Ok((0, None)),
-            Store::Mock(mock) => mock.clone().answer(&self.world, request).await,
+            // A worker has one address.
+            Store::None | Store::Spread(_) => Ok((0, None)),
+            Store::Mock(mock) => {
+                let mock = mock.clone();
+                mock.serve(&self.world, request).await
+            }
             Store::Http(store) => {
                 let store = store.clone();
                 self.over_http(&store, request).await
@@ -111,73 +194,91 @@ impl StoreSession {
 
     /// A bucket of S3 gets its marker once it was made, and loses it before it is deleted.
     async fn over_http(&mut self, store: &HttpStore, request: &StoreRequest<'_>) -> Result<Answered, Failure> {
-        let marks = |kind: OperationKind| StoreRequest {
-            kind,
-            object: s3::MARKER,
-            size: 0,
-            ..*request
-        };
         match (&store.dialect, request.kind) {
-            (Dialect::S3(_), OperationKind::MakeContainer) => {
-                self.exchange(store, request).await?;
-                self.exchange(store, &marks(OperationKind::Write)).await
-            }
+            (Dialect::DirectObjectServer(_), _) => self.exchange(store, request).await,
+            _ if composite::takes_several(request) => self.in_steps(store, request).await,
+            (Dialect::S3(_), OperationKind::MakeContainer) => self.bucket_with_marker(store, request).await,
             (Dialect::S3(_), OperationKind::DeleteContainer) => {
-                self.exchange(store, &marks(OperationKind::Delete)).await?;
+                self.exchange(store, &marker(OperationKind::Delete, request)).await?;
                 self.exchange(store, request).await
             }
             _ => self.exchange(store, request).await,
         }
     }
 
+    async fn bucket_with_marker(&mut self, store: &HttpStore, request: &StoreRequest<'_>) -> Result<Answered, Failure> {
+        self.exchange(store, request).await?;
+        self.exchange(store, &marker(OperationKind::Write, request)).await
+    }
+
     /// One request and its answer.
     async fn exchange(&mut self, store: &HttpStore, request: &StoreRequest<'_>) -> Result<Answered, Failure> {
-        store.head(request, self.world.clock.now(), &mut self.head);
-        let work = async {
-            // A store may have closed a connection that was idle: the request goes again over a new one then.
-            if let Some(connection) = self.connection.take() {
-                match exchange(&self.world, connection, request, &self.head, &self.contents).await {
-                    Ok(done) => return Ok(done),
-                    Err(Failure::Broken) => {}
-                    Err(other) => return Err(other),
-                }
-            }
-            let opened = http::StoreConnection::open(&self.world, &store.url, store.tls.as_ref(), self.buffer).await?;
-            exchange(&self.world, opened, request, &self.head, &self.contents).await
+        let (mut head, contents) = (std::mem::take(&mut self.head), self.contents.clone());
+        store.head(request, self.world.clock.now(), &mut head);
+        let source = match request.file {
+            Some(bytes) => http::BodySource::Given(bytes),
+            None if request.detail.hash_check => http::BodySource::Hashed(request.body, &contents),
+            None => http::BodySource::Made(request.body, &contents),
         };
-        let done = self.world.timeout(store.patience, work).await;
-        let (answer, connection) = done.map_err(|_| Failure::Timeout)??;
-        self.connection = connection;
+        let from = request.detail.range.map_or(0, |span| span.first);
+        let outgoing = http::Outgoing {
+            is_head: request.kind == OperationKind::Head,
+            head: &head,
+            body: request.kind.sends_body().then_some(http::SentBody {
+                length: request.size,
+                offset: 0,
+                chunked: request.chunked,
+                source,
+            }),
+            expects: request.verifies.then_some(match request.detail.hash_check {
+                true => http::ExpectedBody::Hashed,
+                false => http::ExpectedBody::Made(request.body, from, &contents),
+            }),
+        };
+        let answered = self.send(store, &outgoing).await;
+        self.head = head;
+        let answer = answered?;
         match store.judge(request, answer.status) {
             Some(failure) => Err(failure),
             None if answer.is_wrong => Err(Failure::WrongBody),
+            // What was not done because of its condition, or was gone already.
+            None if answer.status >= 300 => Ok((0, Some(answer.first_byte))),
             None if request.kind.sends_body() => Ok((request.size, Some(answer.first_byte))),
             None => Ok((answer.bytes, Some(answer.first_byte))),
         }
     }
+
+    /// Sends what is ready to be sent, in the time that the store has.
+    async fn send(&mut self, store: &HttpStore, outgoing: &http::Outgoing<'_>) -> Result<http::StoreAnswer, Failure> {
+        let (world, kept) = (&self.world, &mut self.kept);
+        let (used, buffer) = (self.connection.take(), self.buffer);
+        let work = async {
+            // A store may have closed a connection that was idle: the request goes again over a new one then.
+            if let Some(mut connection) = used {
+                match connection.exchange_keeping(world, outgoing, kept.as_mut()).await {
+                    Ok(answer) => return Ok((answer, connection)),
+                    Err(Failure::Broken) => {}
+                    Err(other) => return Err(other),
+                }
+            }
+            let mut opened = http::StoreConnection::open(world, &store.url, store.tls.as_ref(), buffer).await?;
+            let answer = opened.exchange_keeping(world, outgoing, kept.as_mut()).await?;
+            Ok((answer, opened))
+        };
+        let done = world.timeout(store.patience, work).await;
+        let (answer, connection) = done.map_err(|_| Failure::Timeout)??;
+        self.connection = answer.is_kept.then_some(connection);
+        Ok(answer)
+    }
 }
 
-async fn exchange(
-    world: &World,
-    mut connection: http::StoreConnection,
-    request: &StoreRequest<'_>,
-    head: &[u8],
-    contents: &Contents,
-) -> Result<(http::StoreAnswer, Option<http::StoreConnection>), Failure> {
-    let source = match request.file {
-        Some(bytes) => http::BodySource::Given(bytes),
-        None => http::BodySource::Made(request.body, contents),
-    };
-    let outgoing = http::Outgoing {
-        is_head: request.kind == OperationKind::Head,
-        head,
-        body: request.kind.sends_body().then_some(http::SentBody {
-            length: request.size,
-            chunked: request.chunked,
-            source,
-        }),
-        expects: request.verifies.then_some((request.body, contents)),
-    };
-    let answer = connection.exchange(world, &outgoing).await?;
-    Ok((answer, answer.is_kept.then_some(connection)))
+/// The request about the object that marks a bucket of S3.
+fn marker<'a>(kind: OperationKind, request: &StoreRequest<'a>) -> StoreRequest<'a> {
+    StoreRequest {
+        kind,
+        object: s3::MARKER,
+        size: 0,
+        detail: RequestDetail::default(),
+        ..*request
+    }
 }

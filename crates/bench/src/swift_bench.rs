@@ -15,7 +15,7 @@ use crate::figures::{Failure, RequestOutcome};
 use crate::load::LoadWatch;
 use crate::store::auth::{Trust, open, open_object_server};
 use crate::store::object_server::DirectObjectServer;
-use crate::store::{Store, StoreRequest, StoreSession, guard};
+use crate::store::{RequestDetail, Store, StoreRequest, StoreSession, guard};
 use crate::workload::parameters::Parameters;
 use crate::workload::{Endpoint, OperationKind};
 use operator_tools::{Console, ToolStatus};
@@ -232,6 +232,7 @@ impl<'a> SwiftBench<'a> {
                 chunked: false,
                 verifies: false,
                 file: None,
+                detail: RequestDetail::default(),
             };
             let outcome = session.ask(&request, self.world.clock.elapsed()).await;
             let has_failed = outcome.failure.is_some();

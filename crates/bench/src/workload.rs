@@ -7,6 +7,7 @@
 //! not empty.
 
 pub mod cosbench;
+pub mod detail;
 pub mod masked;
 pub mod mistake;
 pub mod named;
@@ -16,6 +17,8 @@ pub mod selector;
 pub mod size;
 pub mod xml;
 
+use crate::workload::detail::OperationDetail;
+use crate::workload::own_format::observation::ObservationPlan;
 use crate::workload::parameters::Parameters;
 use crate::workload::selector::Selector;
 use crate::workload::size::Sizes;
@@ -30,6 +33,8 @@ pub struct Workload {
     pub description: String,
     /// One after the other.
     pub stages: Vec<Stage>,
+    /// What is to happen beside the load.
+    pub observation: ObservationPlan,
 }
 
 /// Works that run side by side. A stage ends with the last of them.
@@ -194,6 +199,8 @@ pub struct WorkOperation {
     pub with_container: bool,
     /// Files whose content is sent, in their order.
     pub files: Option<std::path::PathBuf>,
+    /// Ranges, parts, copies, conditions, versions.
+    pub detail: OperationDetail,
 }
 
 /// What bodies are made of.
@@ -220,6 +227,10 @@ pub enum OperationKind {
     List,
     /// Asks for an object's metadata.
     Head,
+    /// Changes an object's metadata.
+    Post,
+    /// Copies an object within the store.
+    Copy,
     /// Makes a container.
     MakeContainer,
     /// Deletes a container.
@@ -228,13 +239,15 @@ pub enum OperationKind {
 
 impl OperationKind {
     /// Those that a workload may name, with their names.
-    pub const NAMED: [(&'static str, OperationKind); 6] = [
+    pub const NAMED: [(&'static str, OperationKind); 8] = [
         ("read", OperationKind::Read),
         ("write", OperationKind::Write),
         ("filewrite", OperationKind::FileWrite),
         ("delete", OperationKind::Delete),
         ("list", OperationKind::List),
         ("head", OperationKind::Head),
+        ("post", OperationKind::Post),
+        ("copy", OperationKind::Copy),
     ];
 
     /// As reports call it: COSBench names operations of special works after these.
@@ -264,6 +277,20 @@ pub struct NumberedNames {
     pub numbers: Selector,
     /// After the number.
     pub suffix: String,
+}
+
+impl WorkOperation {
+    /// What is drawn, in one line: `80% containers=u(1,4) objects=u(1,10) sizes=c(2)KB`.
+    pub fn drawn(&self) -> String {
+        let mut text = format!("{}% containers={}", self.ratio, self.containers.numbers);
+        if let Some(objects) = &self.objects {
+            text += &format!(" objects={}", objects.numbers);
+        }
+        if let Some(sizes) = &self.sizes {
+            text += &format!(" sizes={sizes}");
+        }
+        text
+    }
 }
 
 impl NumberedNames {

@@ -132,6 +132,19 @@ fn mistakes_name_their_element_and_what_is_allowed() {
     }
 }
 
+#[test]
+fn an_operation_that_is_alone_needs_no_ratio() {
+    let alone = WORKLOAD.replace("ratio=\"20\"", "").replace("ratio=\"80\"", "");
+    let refused = parse(&alone).unwrap_err().to_string();
+    assert!(
+        refused.contains("the ratios of its operations add up to 0"),
+        "{refused}"
+    );
+    let read = "<operation type=\"read\"  config=\"containers=u(1,32);objects=u(1,50)\"/>";
+    let alone = alone.replace(read, "");
+    assert_eq!(parse(&alone).unwrap().stages[2].works[0].operations[0].ratio, 100);
+}
+
 /// A sample that is no XML: it closes a `<workflow>` that it never opens.
 const ILL_FORMED: &str = "librados-sample-annotated.xml";
 
@@ -142,7 +155,10 @@ fn samples_of_cosbench_are_read() {
         return;
     };
     let (mut read, mut refused) = (0, vec![]);
-    for entry in std::fs::read_dir(Path::new(&root).join("release/conf")).unwrap() {
+    let folders = ["release/conf", "release/workloads"].map(|folder| Path::new(&root).join(folder));
+    // Its own place for workloads of others is not in every checkout.
+    let folders = folders.iter().filter(|folder| folder.exists());
+    for entry in folders.flat_map(|folder| std::fs::read_dir(folder).unwrap()) {
         let path = entry.unwrap().path();
         let text = std::fs::read(&path)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())

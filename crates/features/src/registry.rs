@@ -176,12 +176,6 @@ pub const FEATURES: &[(&str, Make)] = &[
     }),
     ("s3api", |context, options| {
         let settings: S3ApiSettings = Options::read(options)?;
-        if settings.s3_acl {
-            return Err(options.wrong(
-                "s3_acl",
-                "false: S3's own ACLs are not served yet, and nobody else would check them",
-            ));
-        }
         Ok(Arc::new(S3Front::new(Arc::new(settings), context.world.clock.clone())))
     }),
     (S3_OPERATIONS, |context, options| {
@@ -309,7 +303,9 @@ const REQUIRED: [Required; 6] = [
 
 /// The features of a gateway, outermost first.
 pub fn build(context: &FeatureContext<'_>) -> Result<Vec<Arc<dyn Feature>>, SettingsError> {
-    let named = with_s3_operations(with_access_keys(named(context))?)?;
+    let named = named(context);
+    check_identity_headers(&named)?;
+    let named = with_s3_operations(with_access_keys(named)?)?;
     let before = named.len();
     let pipeline = with_required(named);
     if pipeline.len() != before {
@@ -368,6 +364,22 @@ struct Stage<'a> {
 const AUTHENTICATORS: [&str; 2] = ["tempauth", "keystoneauth"];
 /// Filters that verify signatures of S3.
 const VERIFY_SIGNATURES: [&str; 2] = ["tempauth", "s3token"];
+
+/// `s3token` and `keystoneauth` speak to each other in headers about the user, which only `authtoken` takes off
+/// requests that are not signed: without it a client would say itself who it is.
+fn check_identity_headers(pipeline: &[Stage<'_>]) -> Result<(), SettingsError> {
+    let position = |egg| pipeline.iter().position(|stage| stage.egg == egg);
+    let (Some(s3token), Some(keystoneauth)) = (position("s3token"), position("keystoneauth")) else {
+        return Ok(());
+    };
+    match position("authtoken").is_some_and(|authtoken| authtoken < keystoneauth) {
+        true => Ok(()),
+        false => Err(pipeline[s3token].options.wrong(
+            "use",
+            "authtoken in front of s3token and keystoneauth: it takes off what clients say of themselves",
+        )),
+    }
+}
 
 /// With the second half of `s3api` right behind authentication, which has to stand behind the first.
 fn with_s3_operations(mut pipeline: Vec<Stage<'_>>) -> Result<Vec<Stage<'_>>, SettingsError> {

@@ -1,8 +1,9 @@
 //! What is left of a body on its way from the device to a receiver that takes it at its own pace.
 //!
-//! One chunk is read ahead, in the channel, while the one before is being written. When the receiver takes nothing for
-//! [`SLOW`], that chunk is taken back, and read again once the receiver comes for it; from then on chunks are small.
-//! Always holds: a receiver that takes nothing holds one chunk, and that of the channel for no longer than [`SLOW`];
+//! One chunk is read ahead while the one before is being written. Until a receiver has taken more than its connection
+//! can hold, chunks come in small pieces, so that what it has not taken is little ([`Pace`]). When it takes nothing for
+//! [`SLOW`], what it has not looked at is taken back, and read again once it comes for it.
+//! Always holds: a receiver that takes nothing holds one piece, and what was read ahead for no longer than [`SLOW`];
 //! bytes that are read again are the same bytes, or the body fails.
 
 use crate::devices::ObjectDevice;
@@ -10,6 +11,7 @@ use bytes::Bytes;
 use object_engine::{EngineError, ObjectReader};
 use parking_lot::Mutex;
 use peer::{BodyError, Feed, Loan};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use storage_shell::Turn;
@@ -19,9 +21,33 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes per read: few hops for a big object. The first look and the read behind it are one together.
 pub(crate) const CHUNK: usize = 256 * 1024;
-/// ... for a receiver that took none for [`SLOW`], until it takes one sooner.
-const SLOW_CHUNK: usize = 64 * 1024;
+/// ... in one piece, and per read for a slow receiver.
+const PIECE: usize = 64 * 1024;
+/// A receiver that has taken so many bytes reads them: the buffers between hold less.
+const TRUSTED: u64 = 512 * 1024;
 const SLOW: Duration = Duration::from_secs(1);
+
+/// What is known of the receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// Whether it reads is not known yet: whole chunks, in pieces.
+    Unknown,
+    /// It took nothing for [`SLOW`]: pieces.
+    Slow,
+    /// It has taken [`TRUSTED`] bytes since: whole chunks.
+    Quick,
+}
+
+impl Pace {
+    /// Bytes per read and per piece.
+    fn sizes(self) -> (usize, usize) {
+        match self {
+            Pace::Unknown => (CHUNK, PIECE),
+            Pace::Slow => (PIECE, PIECE),
+            Pace::Quick => (CHUNK, CHUNK),
+        }
+    }
+}
 
 /// A stretch of a body to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,9 +80,14 @@ pub(crate) struct Pump {
     first: usize,
     feed: Feed,
     lent: Option<Lent>,
+    /// Pieces that wait for the one in the channel to be taken, and where they are in the object.
+    waiting: VecDeque<(u64, Bytes)>,
+    pace: Pace,
+    /// Bytes that were handed over at this pace.
+    handed_over: u64,
 }
 
-/// A chunk in the channel, and where it is in the object.
+/// A piece in the channel, and where it is in the object.
 struct Lent {
     loan: Loan,
     offset: u64,
@@ -87,6 +118,9 @@ impl Pump {
             first,
             feed,
             lent: None,
+            waiting: VecDeque::new(),
+            pace: Pace::Unknown,
+            handed_over: 0,
         }
     }
 
@@ -108,83 +142,99 @@ impl Pump {
                 return Ok(false);
             }
         }
-        Ok(self.room().await?.is_some())
+        self.room().await
     }
 
     async fn send(&mut self, piece: BodyPiece) -> Result<bool, BodyError> {
         let (mut offset, mut left, is_rest) = match piece {
             BodyPiece::Bytes(bytes) => {
-                return Ok(bytes.is_empty() || self.room().await?.is_some() && self.feed.send(bytes).await);
+                return Ok(bytes.is_empty() || self.room().await? && self.feed.send(bytes).await);
             }
             BodyPiece::Range(range) => (range.start, range.len(), false),
             BodyPiece::Rest(length) => (self.first as u64, length, true),
         };
-        let mut most = match is_rest {
-            true => CHUNK.saturating_sub(self.first).max(SLOW_CHUNK),
+        // With the first look it is one whole chunk.
+        let mut longest = match is_rest {
+            true => CHUNK.saturating_sub(self.first).max(PIECE),
             false => CHUNK,
         };
         while left > 0 {
-            let Some(room) = self.room().await? else {
-                return Ok(false);
-            };
-            let want = usize::try_from(left).unwrap_or(usize::MAX).min(most.min(room));
-            most = CHUNK;
-            let chunk = self
-                .read(if is_rest { Read::Next } else { Read::At(offset) }, want)
-                .await?;
-            let length = chunk.len() as u64;
-            if chunk.is_empty() || length > left {
-                return Err(BodyError::Device("the object is not as long as it was".into()));
-            }
-            if !self.hand_over(chunk, offset).await {
+            if !self.room().await? {
                 return Ok(false);
             }
-            left -= length;
-            offset += length;
+            let (chunk, piece) = self.pace.sizes();
+            let want = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.min(longest));
+            longest = CHUNK;
+            let from = if is_rest { Read::Next } else { Read::At(offset) };
+            for bytes in self.read(from, want, piece).await? {
+                let length = bytes.len() as u64;
+                if bytes.is_empty() || length > left {
+                    return Err(BodyError::Device("the object is not as long as it was".into()));
+                }
+                self.waiting.push_back((offset, bytes));
+                left -= length;
+                offset += length;
+            }
+            if !self.hand_over().await? {
+                return Ok(false);
+            }
         }
         Ok(true)
     }
 
-    /// `false` when the receiver has gone. A small chunk is not worth taking back.
-    async fn hand_over(&mut self, chunk: Bytes, offset: u64) -> bool {
-        if chunk.len() <= SLOW_CHUNK {
-            return self.feed.send(chunk).await;
+    /// What waits, piece by piece; there is room for the first. `false` when the receiver has gone.
+    async fn hand_over(&mut self) -> Result<bool, BodyError> {
+        while let Some((offset, piece)) = self.waiting.pop_front() {
+            self.handed_over += piece.len() as u64;
+            if self.handed_over >= TRUSTED {
+                self.pace = Pace::Quick;
+            }
+            let loan = self.feed.lend(piece).await;
+            self.lent = loan.map(|loan| Lent { loan, offset });
+            if self.lent.is_none() || !self.waiting.is_empty() && !self.room().await? {
+                return Ok(false);
+            }
         }
-        let loan = self.feed.lend(chunk).await;
-        self.lent = loan.map(|loan| Lent { loan, offset });
-        self.lent.is_some()
+        Ok(true)
     }
 
-    /// Waits until the receiver has taken the last chunk: how many bytes it is to get next, `None` when it has gone.
-    async fn room(&mut self) -> Result<Option<usize>, BodyError> {
+    /// Waits until the receiver has taken the last piece; `false` when it has gone. When it takes its time nothing
+    /// waits any more.
+    async fn room(&mut self) -> Result<bool, BodyError> {
         let lent = self.lent.take();
         let ready = world::clock::timeout(&*self.clock, SLOW, self.feed.ready()).await;
         if let Ok(is_there) = ready {
-            return Ok(is_there.then_some(CHUNK));
+            return Ok(is_there);
         }
-        let taken_back = lent.and_then(|lent| Some((lent.offset, lent.loan.take_back()?)));
-        let is_there = match taken_back {
-            Some((offset, chunk)) => self.send_again(offset, chunk).await?,
-            None => self.feed.ready().await,
-        };
-        Ok(is_there.then_some(SLOW_CHUNK))
+        (self.pace, self.handed_over) = (Pace::Slow, 0);
+        let lent = lent.and_then(|lent| Some((lent.offset, lent.loan.take_back()?)));
+        let taken_back: Vec<(u64, Bytes)> = lent.into_iter().chain(self.waiting.drain(..)).collect();
+        match taken_back.is_empty() {
+            true => Ok(self.feed.ready().await),
+            false => self.send_again(taken_back).await,
+        }
     }
 
     /// What was taken back, once the receiver comes for it.
-    async fn send_again(&mut self, offset: u64, chunk: Bytes) -> Result<bool, BodyError> {
-        let parts = chunk.chunks(SLOW_CHUNK);
-        let parts: Vec<(usize, u64)> = parts.map(|part| (part.len(), xxh3_64(part))).collect();
-        drop(chunk);
-        let mut offset = offset;
-        for (length, hash) in parts {
+    async fn send_again(&mut self, taken_back: Vec<(u64, Bytes)>) -> Result<bool, BodyError> {
+        let parts = taken_back.iter().flat_map(|(offset, bytes)| {
+            let offsets = (*offset..).step_by(PIECE);
+            offsets.zip(bytes.chunks(PIECE).map(|part| (part.len(), xxh3_64(part))))
+        });
+        let parts: Vec<_> = parts.collect();
+        drop(taken_back);
+        for (offset, (length, hash)) in parts {
             if !self.feed.ready().await {
                 return Ok(false);
             }
-            let part = self.read(Read::At(offset), length).await?;
+            let part = self
+                .read(Read::At(offset), length, PIECE)
+                .await?
+                .pop()
+                .unwrap_or_default();
             if part.len() != length || xxh3_64(&part) != hash {
                 return Err(BodyError::Corrupt);
             }
-            offset += length as u64;
             if !self.feed.send(part).await {
                 return Ok(false);
             }
@@ -192,15 +242,18 @@ impl Pump {
         Ok(self.feed.ready().await)
     }
 
-    async fn read(&self, read: Read, want: usize) -> Result<Bytes, BodyError> {
+    /// `want` bytes in pieces; an empty one where the object ends before.
+    async fn read(&self, read: Read, want: usize, piece: usize) -> Result<Vec<Bytes>, BodyError> {
         let job = || {
             let reader = self.reader.clone();
             move |_: &ObjectDevice| {
-                let bytes = match read {
-                    Read::At(offset) => reader.lock().read_at(offset, want),
-                    Read::Next => reader.lock().read(want),
-                };
-                bytes.map_err(|error| match error {
+                let mut reader = reader.lock();
+                let ends = (0..want).step_by(piece).map(|at| (at as u64, piece.min(want - at)));
+                let pieces = ends.map(|(at, length)| match read {
+                    Read::At(offset) => reader.read_at(offset + at, length),
+                    Read::Next => reader.read(length),
+                });
+                pieces.collect::<Result<Vec<Bytes>, _>>().map_err(|error| match error {
                     EngineError::Corrupt { .. } | EngineError::Quarantined { .. } => BodyError::Corrupt,
                     error => BodyError::Device(error.to_string()),
                 })

@@ -2,8 +2,8 @@
 //!
 //! A connection serves one request at a time and goes back to its server's pool once its answer has
 //! been read to the end; one that broke is forgotten. A request that meets a connection which the
-//! other side closed in the meantime is sent again on a new one: one to a node ([`HttpClient::send`]) only when
-//! none of it has left, one that is in memory ([`HttpClient::fetch`]) in any case.
+//! other side closed in the meantime is sent again on a new one: a write to a node ([`HttpClient::send`]) only when
+//! none of it has left, a read, and what is in memory ([`HttpClient::fetch`]), in any case.
 //! With `Expect: 100-continue` the body waits for the node's word ([`crate::Feed::started`] then
 //! tells the feeder); a node that neither continues nor refuses runs into the response time-out.
 //! A body with a footer goes as MIME (`footer_mime.rs`), and only to a node that says it understands it.
@@ -19,6 +19,7 @@ use crate::message::header_names::X_OBJ_METADATA_FOOTER;
 use crate::{Call, RawCall, Response, Url};
 use bytes::Bytes;
 use futures_util::Stream;
+use http::Method;
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
@@ -84,14 +85,19 @@ impl HttpClient {
             authority: format!("{host}:{port}"),
             over_tls: false,
         };
+        let read = repeated_read(&call);
         let mut request = into_request(&node.authority, call, || self.boundary())?;
         for _ in 0..=MAX_IDLE {
             let Some(connection) = self.take_idle(&node) else { break };
-            match self.exchange(connection, request, timeouts.response).await {
-                Ok(exchanged) => return Ok(self.streaming(node, exchanged)),
-                Err((_, Some(unsent))) => request = *unsent,
-                Err((error, None)) => return Err(error),
-            }
+            request = match (self.exchange(connection, request, timeouts.response).await, &read) {
+                (Ok(exchanged), _) => return Ok(self.streaming(node, exchanged)),
+                (Err((_, Some(unsent))), _) => *unsent,
+                // The node may have closed it just as the request left.
+                (Err((PeerError::Broken(_), None)), Some(read)) => {
+                    into_request(&node.authority, read(), || self.boundary())?
+                }
+                (Err((error, None)), _) => return Err(error),
+            };
         }
         let opening = self.connector.open(host, port, node.over_tls, timeouts.connect);
         let exchanged = self.exchange(opening.await?, request, timeouts.response).await;
@@ -202,6 +208,13 @@ async fn give_back(idle: &Pool, server: Server, mut connection: HttpConnection) 
     if connection.requests.ready().await.is_ok() && connection.is_ready() {
         idle.lock().put(server, connection);
     }
+}
+
+/// Makes `call` once more, if it is one that changes nothing.
+fn repeated_read(call: &Call) -> Option<impl Fn() -> Call + use<>> {
+    let reads = matches!(call.message.method(), Method::GET | Method::HEAD);
+    let parts = reads.then(|| (call.context.clone(), call.message.clone()));
+    parts.map(|(context, message)| move || Call::new(context.clone(), message.clone()))
 }
 
 /// Says in `request` to whom it goes and what it asks there.

@@ -1,15 +1,16 @@
 //! Requests to servers that are no storage nodes: the connection that is kept, one that was closed meanwhile, answers
-//! that are too long or too late.
+//! that are too long or too late. Reads of nodes survive a closed connection as well.
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
 use bytes::Bytes;
-use http::{Method, Request};
-use peer::{HttpClient, PeerError, Url};
+use http::{HeaderMap, Method, Request};
+use peer::{HttpClient, PeerError, RawCall, Target, Timeouts, Url};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use vocabulary::{EntityPath, Partition};
 use world::{Stream, World};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -72,6 +73,33 @@ async fn a_connection_is_kept_and_replaced_when_the_server_has_closed_it() {
         let expected = format!("GET /v3/auth?x=1 HTTP/1.1|x-a: b|host: {}||", url.authority());
         assert_eq!(response.into_body(), expected, "{request}");
         assert_eq!(server.connections.load(Ordering::SeqCst), connections, "{request}");
+    }
+}
+
+#[tokio::test]
+async fn a_read_is_repeated_when_a_kept_connection_ends_below_it_and_a_write_is_not() {
+    for (method, connections) in [(Method::GET, 2), (Method::HEAD, 2), (Method::POST, 1)] {
+        let world = World::real();
+        let server = start(&world, 1);
+        let client = HttpClient::new(world);
+        let target = Target {
+            device: "sda".into(),
+            partition: Partition(1),
+            path: Arc::new(EntityPath::account("a")),
+        };
+        let timeouts = Timeouts {
+            connect: PATIENCE,
+            response: PATIENCE,
+        };
+        let send = |method: Method| {
+            let call = RawCall::new(method, target.clone(), HeaderMap::new());
+            client.send("127.0.0.1", server.url.port(), call.into(), timeouts)
+        };
+        // Its connection is kept when this ends.
+        client.fetch(&server.url, get(), MOST, PATIENCE).await.unwrap();
+        let second = send(method.clone()).await;
+        assert_eq!(second.is_ok(), connections == 2, "{method}");
+        assert_eq!(server.connections.load(Ordering::SeqCst), connections, "{method}");
     }
 }
 

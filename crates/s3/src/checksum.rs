@@ -6,8 +6,10 @@ use crate::error::{BAD_DIGEST, CONTENT_SHA256_MISMATCH, INVALID_DIGEST, INVALID_
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crc_fast::CrcAlgorithm;
+use futures_util::stream::unfold;
 use http::HeaderMap;
 use parking_lot::Mutex;
+use peer::Body;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -136,6 +138,46 @@ impl Running {
             Self::Sha1(digest) => digest.finalize().to_vec(),
             Self::Sha256(digest) => digest.finalize().to_vec(),
         }
+    }
+}
+
+/// The checksum of a body that passes by.
+#[derive(Clone)]
+pub struct PassingChecksum(Arc<Mutex<Passing>>);
+
+enum Passing {
+    Running(Box<Running>),
+    Over(String),
+}
+
+impl PassingChecksum {
+    /// Of these bytes, which come out as they go in.
+    pub fn of(body: Body, algorithm: Algorithm) -> (Body, Self) {
+        let running = Passing::Running(Box::new(algorithm.start()));
+        let checksum = Self(Arc::new(Mutex::new(running)));
+        let (length, passing) = (body.length(), checksum.clone());
+        let bytes = unfold(body, move |mut body| {
+            let passing = passing.clone();
+            async move {
+                let chunk = body.next().await?;
+                if let (Ok(bytes), Passing::Running(running)) = (&chunk, &mut *passing.0.lock()) {
+                    running.update(bytes);
+                }
+                Some((chunk, body))
+            }
+        });
+        (Body::stream(bytes, length), checksum)
+    }
+
+    /// Of what has passed until it is first asked for.
+    pub fn value(&self) -> String {
+        let mut state = self.0.lock();
+        let value = match std::mem::replace(&mut *state, Passing::Over(String::new())) {
+            Passing::Running(running) => STANDARD.encode(running.finish()),
+            Passing::Over(value) => value,
+        };
+        *state = Passing::Over(value.clone());
+        value
     }
 }
 

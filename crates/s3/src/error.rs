@@ -63,6 +63,7 @@ codes! {
     INVALID_URI = "InvalidURI", 400, "Could not parse the specified URI";
     KEY_TOO_LONG = "KeyTooLongError", 400, "Your key is too long.";
     MALFORMED_POLICY = "MalformedPolicy", 400, "Policy has invalid content.";
+    MALFORMED_ACL = "MalformedACLError", 400, "The XML you provided was not well-formed or did not validate against our published schema.";
     MALFORMED_POST_REQUEST = "MalformedPOSTRequest", 400, "The body of your POST request is not well-formed multipart/form-data.";
     MALFORMED_QUERY = "MalformedQueryString", 400, "The query string contains a syntax error.";
     MALFORMED_TRAILER = "MalformedTrailerError", 400, "The request contained trailing data that was not well-formed or did not conform to our published schema.";
@@ -70,6 +71,7 @@ codes! {
     METADATA_TOO_LARGE = "MetadataTooLarge", 400, "Your metadata headers exceed the maximum allowed metadata size.";
     METHOD_NOT_ALLOWED = "MethodNotAllowed", 405, "The specified method is not allowed against this resource.";
     MISSING_CONTENT_LENGTH = "MissingContentLength", 411, "You must provide the Content-Length HTTP header.";
+    MISSING_SECURITY_HEADER = "MissingSecurityHeader", 400, "Your request was missing a required header.";
     NO_SUCH_BUCKET = "NoSuchBucket", 404, "The specified bucket does not exist.";
     NO_SUCH_BUCKET_POLICY = "NoSuchBucketPolicy", 404, "The bucket policy does not exist";
     NO_SUCH_KEY = "NoSuchKey", 404, "The specified key does not exist.";
@@ -87,6 +89,7 @@ codes! {
     SERVICE_UNAVAILABLE = "ServiceUnavailable", 503, "Please reduce your request rate.";
     SIGNATURE_DOES_NOT_MATCH = "SignatureDoesNotMatch", 403, "The request signature we calculated does not match the signature you provided. Check your key and signing method.";
     SLOW_DOWN = "SlowDown", 503, "Please reduce your request rate.";
+    UNEXPECTED_CONTENT = "UnexpectedContent", 400, "This request does not support content.";
     USER_KEY_MUST_BE_SPECIFIED = "UserKeyMustBeSpecified", 400, "The bucket POST must contain the specified field name. If it is specified, please check the order of the fields.";
     VALIDATION_ERROR = "ValidationError", 400, "The input does not satisfy the constraints.";
 }

@@ -111,7 +111,7 @@ impl Feature for S3Front {
         let info = json!({
             "max_bucket_listing": self.settings.max_bucket_listing,
             "max_multi_delete_objects": self.settings.max_multi_delete_objects,
-            "s3_acl": false,
+            "s3_acl": self.settings.s3_acl,
             "allow_multipart_uploads": true,
             "max_parts_listing": self.settings.max_parts_listing,
             "max_upload_part_num": self.settings.max_upload_part_num,

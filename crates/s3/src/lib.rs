@@ -4,7 +4,8 @@
 //! signature; [`S3Operations`] stands right behind authentication and makes requests of Swift's verbs of it. Where
 //! things live follows OpenStack's s3api: a bucket is a container, a key the name of an object in it.
 //! Always holds: nothing happens before a request has been read whole and found to ask for what is served; no body
-//! becomes an object that is not what its client signed; access is decided by the account's own authorisation.
+//! becomes an object that is not what its client signed; access is decided by the account's own authorisation, or by
+//! S3's own lists (`s3_acl`).
 //! Deliberately absent: secrets (the authenticator verifies signatures), rings, nodes, disks.
 //!
 //! | question | file |
@@ -17,12 +18,14 @@
 //! | … of an upload in parts | `checksum_of_parts.rs` |
 //! | temporary keys | `sts.rs` |
 //! | may a key do it, does a policy allow it | `authority/`, `operations/admission.rs` |
+//! | S3's own access control lists | `acl/` |
 //! | what becomes of it | `operations/` |
 //! | codes, statuses and documents of refusals | `error.rs` |
 //! | XML read and written | `xml.rs` |
 //!
 //! Tests: beside the code; real clients in `tests/clients`.
 
+mod acl;
 pub mod authority;
 mod call;
 mod checksum;

@@ -5,7 +5,7 @@
 //! document
 //! is read.
 
-use quick_xml::events::Event;
+use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use vocabulary::markup;
 
@@ -111,6 +111,8 @@ pub struct Element {
     pub name: String,
     /// Its own text, of which S3 ignores the white space around it.
     pub text: String,
+    /// Its attribute `xsi:type`, empty without one; no other attribute means anything.
+    pub kind: String,
     /// What is in it, in order.
     pub children: Vec<Element>,
 }
@@ -123,12 +125,24 @@ pub struct XmlError;
 impl Element {
     /// Reads a document.
     pub fn parse(document: &[u8]) -> Result<Self, XmlError> {
+        Self::read(document, false)
+    }
+
+    /// Reads a document that may have a DTD, of which nothing is read: where text has an entity of it, the rest of that
+    /// text is dropped.
+    pub fn parse_passing_dtd(document: &[u8]) -> Result<Self, XmlError> {
+        Self::read(document, true)
+    }
+
+    fn read(document: &[u8], passes_dtd: bool) -> Result<Self, XmlError> {
         let text = std::str::from_utf8(document).map_err(|_| XmlError)?;
         let mut reader = Reader::from_str(text);
         reader.config_mut().check_end_names = true;
         let mut path: Vec<Element> = Vec::new();
         let mut root = None;
-        let mut count = 0;
+        let (mut count, mut has_dtd) = (0, false);
+        // How deep the element lies of whose text the rest is dropped.
+        let mut cut = None;
         loop {
             let event = reader.read_event().map_err(|_| XmlError)?;
             count += usize::from(matches!(event, Event::Start(_) | Event::Empty(_)));
@@ -137,24 +151,28 @@ impl Element {
             }
             match event {
                 Event::Start(_) if root.is_some() || path.len() >= MAX_DEPTH => return Err(XmlError),
-                Event::Start(start) => path.push(Element::named(start.local_name().as_ref())),
+                Event::Start(start) => path.push(Element::begun_by(&start)),
                 Event::Empty(_) if path.is_empty() && root.is_some() => return Err(XmlError),
                 Event::Empty(start) => {
-                    let element = Element::named(start.local_name().as_ref());
+                    let element = Element::begun_by(&start);
                     place(&mut path, &mut root, element);
                 }
                 Event::End(_) => {
+                    cut = cut.filter(|depth| *depth < path.len());
                     let element = path.pop().ok_or(XmlError)?;
                     place(&mut path, &mut root, element);
                 }
+                Event::Text(_) | Event::CData(_) | Event::GeneralRef(_) if cut == Some(path.len()) => {}
                 Event::Text(text) => {
                     push_text(&mut path, &text.xml_content(XmlVersion::Explicit1_0))?;
                 }
                 Event::CData(data) => push_text(&mut path, &data.xml_content(XmlVersion::Explicit1_0))?,
-                Event::GeneralRef(reference) => {
-                    let character = resolve(&reference).ok_or(XmlError)?;
-                    push_text(&mut path, &character)?;
-                }
+                Event::GeneralRef(reference) => match resolve(&reference) {
+                    Some(character) => push_text(&mut path, &character)?,
+                    None if has_dtd && !reference.is_char_ref() => cut = Some(path.len()),
+                    None => return Err(XmlError),
+                },
+                Event::DocType(_) if passes_dtd && !has_dtd && path.is_empty() && root.is_none() => has_dtd = true,
                 Event::DocType(_) | Event::PI(_) => return Err(XmlError),
                 Event::Comment(_) | Event::Decl(_) => {}
                 Event::Eof if path.is_empty() => return root.ok_or(XmlError),
@@ -163,11 +181,19 @@ impl Element {
         }
     }
 
-    fn named(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
+    fn begun_by(start: &BytesStart<'_>) -> Self {
+        let mut element = Self {
+            name: start.local_name().as_ref().to_owned(),
             ..Self::default()
+        };
+        // Without a look for attributes that come twice, which takes the square of their number.
+        for attribute in start.attributes().with_checks(false).flatten() {
+            if attribute.key.prefix().is_some() && attribute.key.local_name().as_ref() == "type" {
+                element.kind = attribute.value.into_owned();
+                break;
+            }
         }
+        element
     }
 
     /// The first element of this name in it.

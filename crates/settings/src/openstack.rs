@@ -62,10 +62,8 @@ pub const PROXY_LOGGING: &[&str] = &[
 
 /// `[filter:s3api]`.
 pub const S3API: &[&str] = &[
-    "allow_no_owner",
     "allow_multipart_uploads",
     "auth_pipeline_check",
-    "check_bucket_owner",
     "force_swift_request_proxy_log",
 ];
 

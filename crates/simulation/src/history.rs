@@ -187,6 +187,16 @@ impl WriteHistory {
     }
 }
 
+impl WriteHistory {
+    /// Whether `after` is `before` with the metadata of a newer POST. A `.meta` may lie where the body has not come
+    /// yet: no reader counts it there, and replication brings it to the body.
+    pub fn has_gained_metadata(&self, path: usize, before: &SeenState, after: &SeenState) -> bool {
+        let ((was, _, old), (is, _, new)) = (before.state(), after.state());
+        let mut posts = (self.writes.iter()).filter(|write| write.path == path && write.verb == WriteVerb::Post);
+        was.is_some() && was == is && new > old && posts.any(|post| new.is_some_and(|at| post.times.contains(&at)))
+    }
+}
+
 /// Where nothing but clocks goes wrong.
 impl WriteHistory {
     /// Whether each acknowledged write has won, or one has that did not precede it, whatever the clocks said. One whose
@@ -275,6 +285,27 @@ mod tests {
         }
         assert_eq!(history.recognise(0, &Bytes::from_static(b"b")), Ok(1));
         assert!(history.recognise(0, &Bytes::from_static(b"x")).is_err());
+    }
+
+    #[test]
+    fn replication_may_bring_the_metadata_of_a_post_and_nothing_else() {
+        use WriteOutcome::{Acknowledged, Unknown};
+        let put = WriteVerb::Put(Bytes::from_static(b"a"));
+        let history = history(&[
+            (put.clone(), 1, Acknowledged),
+            (WriteVerb::Post, 3, Unknown),
+            (put, 4, Unknown),
+        ]);
+        let seen = |body: usize, newest: u64| SeenState {
+            body: Some((body, history.writes[body].at())),
+            deleted: None,
+            newest: Some(Timestamp::from_seconds(newest)),
+        };
+        let gained = |after| history.has_gained_metadata(0, &seen(0, 1), &after);
+        assert!(gained(seen(0, 3)));
+        assert!(!gained(seen(0, 4)), "the time of a PUT");
+        assert!(!gained(seen(2, 3)), "another body");
+        assert!(!history.has_gained_metadata(0, &seen(0, 3), &seen(0, 1)), "lost");
     }
 
     #[test]

@@ -128,9 +128,9 @@ impl Net {
         };
     }
 
-    /// Nothing is late.
-    pub(crate) fn hurry(&self) {
-        self.0.state.lock().hurries = true;
+    /// Whether nothing is late from now on; what it was before.
+    pub(crate) fn hurry(&self, hurries: bool) -> bool {
+        std::mem::replace(&mut self.0.state.lock().hurries, hurries)
     }
 
     /// So many of 100 answers get lost from now on.

@@ -47,9 +47,7 @@ impl SimRun {
 
     /// Lets everything happen that the plan has; then all is well again.
     pub(crate) fn play(&mut self) -> Result<(), Violation> {
-        if self.plan.must_serve {
-            self.cluster.net.hurry();
-        }
+        self.cluster.net.hurry(self.plan.must_serve);
         for number in 0..self.plan.nodes {
             self.cluster.begin(number)?;
         }

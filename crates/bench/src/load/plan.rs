@@ -3,6 +3,7 @@
 //! Always holds: over many draws operations have their ratios; a worker of a work that goes through its names draws
 //! each of its pairs of container and object once, then nothing.
 
+use crate::workload::detail::ByteSpan;
 use crate::workload::selector::{Selector, Span};
 use crate::workload::{Division, Work, WorkEnd, WorkOperation};
 use std::sync::Arc;
@@ -29,6 +30,10 @@ pub struct Planned {
     pub object: u64,
     /// Bytes of the body that is sent.
     pub size: u64,
+    /// Bytes that are read, where not all are.
+    pub range: Option<ByteSpan>,
+    /// Number of the copy that is made.
+    pub copy: u64,
 }
 
 /// Draws for one worker.
@@ -111,12 +116,18 @@ impl Planner {
             .sizes
             .as_ref()
             .map_or(0, |sizes| sizes.draw(&mut self.dice, part.sizes));
+        let range = described.detail.range.as_ref();
+        let range = range.map(|range| range.draw(&mut self.dice, part.sizes));
+        let copies = described.detail.copies.as_ref();
+        let copy = copies.map_or(0, |copies| copies.numbers.draw(&mut self.dice, part.sizes));
         part.sizes += 1;
         Some(Planned {
             operation,
             container,
             object,
             size,
+            range,
+            copy,
         })
     }
 

@@ -4,7 +4,7 @@ use super::pace::{ArrivalPace, TIMER_SLACK};
 use super::plan::{Planned, Planner};
 use super::{GRACE, Running, buffer_size};
 use crate::figures::{RequestOutcome, WorkFigures};
-use crate::store::{StoreRequest, StoreSession};
+use crate::store::{RequestDetail, StoreRequest, StoreSession};
 use crate::workload::OperationKind;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -68,7 +68,7 @@ impl ThreadShare<'_> {
         let mut planner = Planner::new(running.work.clone(), worker, running.positions.clone(), seed);
         let buffer = buffer_size(running.work.workers);
         let mut session = StoreSession::new(
-            running.store.clone(),
+            running.store.for_worker(worker),
             self.world.clone(),
             running.contents.clone(),
             buffer,
@@ -122,6 +122,11 @@ impl ThreadShare<'_> {
         if let Some(of) = on {
             let _ = write!(names.object, "{}{}{}", of.prefix, planned.object, of.suffix);
         }
+        let detail = &operation.detail;
+        if let Some(of) = &detail.copies {
+            names.copy.clear();
+            let _ = write!(names.copy, "{}{}{}", of.prefix, planned.copy, of.suffix);
+        }
         let file = match operation.kind {
             OperationKind::FileWrite => running.files.get(planned.object as usize % running.files.len().max(1)),
             _ => None,
@@ -136,6 +141,16 @@ impl ThreadShare<'_> {
             chunked: operation.chunked,
             verifies: operation.kind == OperationKind::Read && (running.options.verifies || operation.hash_check),
             file: file.map(Vec::as_slice),
+            detail: RequestDetail {
+                range: planned.range,
+                part_size: detail.part_size,
+                copy: &names.copy,
+                condition: detail.condition,
+                etag: None,
+                has_versions: detail.has_versions,
+                removes_parts: detail.removes_parts,
+                hash_check: operation.hash_check,
+            },
         };
         if operation.with_container && operation.kind == OperationKind::Write {
             request.kind = OperationKind::MakeContainer;
@@ -178,6 +193,7 @@ impl ThreadShare<'_> {
 struct RequestNames {
     container: String,
     object: String,
+    copy: String,
 }
 
 /// A seed for each part of a load (SplitMix64).

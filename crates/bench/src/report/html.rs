@@ -3,6 +3,8 @@
 //! Always holds: names and messages of the workload are text on the page, whatever is in them; times and rates are
 //! those of the JSON report.
 
+mod observed;
+
 use super::plots::{self, COLORS, PlotLine, PlotScale};
 use super::{IntervalOperation, IntervalReport, OperationReport, RunReport, StageReport, WorkReport};
 use quick_xml::escape::escape;
@@ -14,14 +16,18 @@ const STYLE: &str = include_str!("html.css");
 /// Percentiles that the table of a work has.
 const SHOWN: [&str; 5] = ["50", "90", "99", "99.9", "99.99"];
 
+/// How a page begins.
+pub(super) fn head(name: &str, description: &str) -> String {
+    let (name, description) = (escape(name), escape(description));
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{name}</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{name}</h1>\n<p>{description}</p>\n"
+    )
+}
+
 /// The page of a run.
 pub fn page(report: &RunReport) -> Result<String, Fault> {
-    let name = escape(&report.workload);
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{name}</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{name}</h1>\n<p>{}</p>\n",
-        escape(&report.description)
-    );
+    let mut page = head(&report.workload, &report.description);
     if report.interrupted {
         page += "<p class=\"warning\">The run was interrupted: the figures are those until then.</p>\n";
     }
@@ -29,6 +35,7 @@ pub fn page(report: &RunReport) -> Result<String, Fault> {
         for work in stage.works.iter().filter(|work| !work.operations.is_empty()) {
             add_work(&mut page, stage, work)?;
         }
+        observed::add_observed(&mut page, &stage.name, &stage.observed)?;
     }
     let manifest = &report.manifest;
     // Writing to memory does not fail.
@@ -72,7 +79,7 @@ fn add_work(page: &mut String, stage: &StageReport, work: &WorkReport) -> Result
     add_table(page, work);
     // The pictures need a step from one interval to the next.
     if work.over_time.len() > 1 {
-        add_pictures(page, work)?;
+        add_pictures(page, work, &stage.observed.marks())?;
     }
     *page += "</section>\n";
     Ok(())
@@ -111,20 +118,20 @@ fn add_table(page: &mut String, work: &WorkReport) {
     }
 }
 
-fn add_pictures(page: &mut String, work: &WorkReport) -> Result<(), Fault> {
+fn add_pictures(page: &mut String, work: &WorkReport, marks: &[(f64, String)]) -> Result<(), Fault> {
     let throughput = by_operation(work, |one, length| one.succeeded as f64 / length);
-    add_lines(page, "Throughput", "op/s", PlotScale::Linear, &throughput)?;
+    add_lines(page, "Throughput", "op/s", PlotScale::Linear, &throughput, marks)?;
     let percentiles = ["50", "99", "99.9"].map(|percent| PlotLine {
         name: format!("p{percent}"),
         points: (work.over_time.iter())
             .map(|interval| (interval.until, interval.latency.at(percent)))
             .collect(),
     });
-    add_lines(page, "Latency", "ms", PlotScale::Logarithmic, &percentiles)?;
+    add_lines(page, "Latency", "ms", PlotScale::Logarithmic, &percentiles, marks)?;
     let columns: Vec<_> = (work.over_time.iter())
         .map(|interval| (interval.until, interval.spread.clone()))
         .collect();
-    add_picture(page, "Latency, as a heat map", &[], &plots::heat_map(&columns)?);
+    add_picture(page, "Latency, as a heat map", &[], &plots::heat_map(&columns, marks)?);
     if work
         .over_time
         .iter()
@@ -132,7 +139,7 @@ fn add_pictures(page: &mut String, work: &WorkReport) -> Result<(), Fault> {
         .any(|one| one.failed > 0)
     {
         let errors = by_operation(work, |one, length| one.failed as f64 / length);
-        add_lines(page, "Errors", "errors/s", PlotScale::Linear, &errors)?;
+        add_lines(page, "Errors", "errors/s", PlotScale::Linear, &errors, marks)?;
     } else {
         *page += "<p>No request failed.</p>\n";
     }
@@ -154,13 +161,32 @@ fn by_operation(work: &WorkReport, figure: impl Fn(&IntervalOperation, f64) -> f
         .collect()
 }
 
-fn add_lines(page: &mut String, title: &str, unit: &str, scale: PlotScale, all: &[PlotLine]) -> Result<(), Fault> {
+/// A row of a table: its name, then its cells.
+pub(super) fn add_row(page: &mut String, name: &str, cells: impl IntoIterator<Item = String>) {
+    // Writing to memory does not fail.
+    let _ = write!(page, "<tr><th>{}</th>", escape(name));
+    for cell in cells {
+        let _ = write!(page, "<td>{cell}</td>");
+    }
+    *page += "</tr>\n";
+}
+
+/// A picture of lines over time; marks are moments with what happened then.
+pub(super) fn add_lines(
+    page: &mut String,
+    title: &str,
+    unit: &str,
+    scale: PlotScale,
+    all: &[PlotLine],
+    marks: &[(f64, String)],
+) -> Result<(), Fault> {
     let names: Vec<&str> = all.iter().map(|line| line.name.as_str()).collect();
-    add_picture(page, title, &names, &plots::lines(unit, scale, all)?);
+    add_picture(page, title, &names, &plots::lines(unit, scale, all, marks)?);
     Ok(())
 }
 
-fn add_picture(page: &mut String, title: &str, names: &[&str], picture: &str) {
+/// A picture with the colours of its lines.
+pub(super) fn add_picture(page: &mut String, title: &str, names: &[&str], picture: &str) {
     let _ = write!(page, "<figure>\n<figcaption>{title}");
     for (name, color) in names.iter().zip(COLORS.iter().cycle()) {
         let _ = write!(
@@ -223,6 +249,7 @@ mod tests {
                 name: "s".to_owned(),
                 works: vec![WorkReport::of(&work, &result)],
                 lasted: 4.0,
+                ..StageReport::default()
             }],
             interrupted: false,
         }

@@ -7,7 +7,7 @@ use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::{
     BLACK, Cartesian2d, ChartBuilder, ChartContext, DrawingArea, IntoDrawingArea, LineSeries, RGBColor, Rectangle,
-    SVGBackend, TRANSPARENT, WHITE,
+    SVGBackend, TRANSPARENT, Text, WHITE,
 };
 use plotters::style::Color;
 use std::collections::BTreeMap;
@@ -50,7 +50,23 @@ fn failed(error: impl std::fmt::Display) -> Fault {
 }
 
 /// Lines over time.
-pub(super) fn lines(unit: &str, scale: PlotScale, lines: &[PlotLine]) -> Result<String, Fault> {
+pub(super) fn lines(
+    unit: &str,
+    scale: PlotScale,
+    lines: &[PlotLine],
+    marks: &[(f64, String)],
+) -> Result<String, Fault> {
+    lines_across("seconds", unit, scale, lines, marks)
+}
+
+/// Lines over what lies across, from 0 on.
+pub(super) fn lines_across(
+    across: &str,
+    unit: &str,
+    scale: PlotScale,
+    lines: &[PlotLine],
+    marks: &[(f64, String)],
+) -> Result<String, Fault> {
     let points = || lines.iter().flat_map(|line| &line.points);
     let until = points().map(|point| point.0).fold(0.0, f64::max);
     let (least, most) = match scale {
@@ -60,7 +76,7 @@ pub(super) fn lines(unit: &str, scale: PlotScale, lines: &[PlotLine]) -> Result<
     let mut text = String::new();
     {
         let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-        let mut chart = chart(&area, unit, scale, until, (least, most))?;
+        let mut chart = chart(&area, (across, unit), scale, until, (least, most))?;
         for (line, color) in lines.iter().zip(COLORS.iter().cycle()) {
             let at = |value: f64| match scale {
                 PlotScale::Linear => Some(value),
@@ -75,14 +91,29 @@ pub(super) fn lines(unit: &str, scale: PlotScale, lines: &[PlotLine]) -> Result<
                     .map_err(failed)?;
             }
         }
+        draw_marks(&mut chart, marks, (least, most))?;
         area.present().map_err(failed)?;
     }
     Ok(text)
 }
 
+/// Upright lines at moments, each with what happened then.
+fn draw_marks(chart: &mut Chart<'_, '_>, marks: &[(f64, String)], (least, most): (f64, f64)) -> Result<(), Fault> {
+    let most = most.max(least + 1e-9);
+    for (number, (at, what)) in marks.iter().enumerate() {
+        let line = LineSeries::new([(*at, least), (*at, most)], BLACK.mix(0.6).stroke_width(1));
+        chart.draw_series(line).map_err(failed)?;
+        // One below the other, so that names of neighbours do not cover each other.
+        let height = most - (most - least) * (0.02 + 0.08 * (number % 4) as f64);
+        let label = Text::new(format!(" {what}"), (*at, height), ("sans-serif", 12));
+        chart.draw_series([label]).map_err(failed)?;
+    }
+    Ok(())
+}
+
 /// How many requests took how long, over time: `columns` are the end of an interval, and counts by tenths of a decade
 /// of microseconds ([`crate::figures::Latencies::spread`]).
-pub(super) fn heat_map(columns: &[(f64, BTreeMap<i32, u64>)]) -> Result<String, Fault> {
+pub(super) fn heat_map(columns: &[(f64, BTreeMap<i32, u64>)], marks: &[(f64, String)]) -> Result<String, Fault> {
     let until = columns.last().map_or(0.0, |column| column.0);
     let millis = |step: i32| f64::from(step) / 10.0 - 3.0;
     let steps = || columns.iter().flat_map(|column| column.1.keys());
@@ -99,7 +130,7 @@ pub(super) fn heat_map(columns: &[(f64, BTreeMap<i32, u64>)]) -> Result<String, 
     let mut text = String::new();
     {
         let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-        let mut chart = chart(&area, "ms", PlotScale::Logarithmic, until, (least, most))?;
+        let mut chart = chart(&area, ("seconds", "ms"), PlotScale::Logarithmic, until, (least, most))?;
         let starts = std::iter::once(0.0).chain(columns.iter().map(|column| column.0));
         let cells = starts.zip(columns).flat_map(|(start, (end, counts))| {
             counts.iter().map(move |(step, count)| {
@@ -110,6 +141,7 @@ pub(super) fn heat_map(columns: &[(f64, BTreeMap<i32, u64>)]) -> Result<String, 
             })
         });
         chart.draw_series(cells).map_err(failed)?;
+        draw_marks(&mut chart, marks, (least, most))?;
         area.present().map_err(failed)?;
     }
     Ok(text)
@@ -118,7 +150,7 @@ pub(super) fn heat_map(columns: &[(f64, BTreeMap<i32, u64>)]) -> Result<String, 
 /// Axes, for seconds and values between two.
 fn chart<'a, 'b>(
     area: &'a DrawingArea<SVGBackend<'b>, Shift>,
-    unit: &str,
+    (across, unit): (&str, &str),
     scale: PlotScale,
     until: f64,
     (least, most): (f64, f64),
@@ -143,7 +175,7 @@ fn chart<'a, 'b>(
         .light_line_style(TRANSPARENT)
         .bold_line_style(BLACK.mix(0.12))
         .x_labels(10)
-        .x_desc("seconds")
+        .x_desc(across)
         .x_label_formatter(&|seconds: &f64| readable(*seconds))
         .y_labels(labels)
         .y_desc(unit)
@@ -203,7 +235,7 @@ mod tests {
             points: vec![(1.0, height), (2.0, 2.0 * height), (3.0, 0.0)],
         };
         for scale in [PlotScale::Linear, PlotScale::Logarithmic] {
-            let drawn = lines("op/s", scale, &[line("a", 10.0), line("b", 100.0)]).unwrap();
+            let drawn = lines("op/s", scale, &[line("a", 10.0), line("b", 100.0)], &[]).unwrap();
             assert_eq!(drawn.matches("stroke-width=\"2\"").count(), 2, "{drawn}");
         }
         let gap = PlotLine {
@@ -214,16 +246,17 @@ mod tests {
                 .map(|(x, y)| (x as f64, y))
                 .collect(),
         };
-        let drawn = lines("ms", PlotScale::Logarithmic, &[gap]).unwrap();
+        let drawn = lines("ms", PlotScale::Logarithmic, &[gap], &[(2.5, "node <down>".to_owned())]).unwrap();
         // Three parts, and a dot for the one that is a single value.
         let parts = drawn.matches("stroke-width=\"2\" points=").count();
         assert_eq!((parts, drawn.matches("<circle").count()), (3, 1), "{drawn}");
+        assert!(drawn.contains("node &lt;down&gt;"), "{drawn}");
         let counts = |steps: &[i32]| -> BTreeMap<i32, u64> { steps.iter().map(|step| (*step, 5)).collect() };
         let cells = |text: &str| text.matches("#0072B2").count();
         assert_eq!(
-            cells(&heat_map(&[(1.0, counts(&[20, 21])), (2.0, counts(&[30]))]).unwrap()),
+            cells(&heat_map(&[(1.0, counts(&[20, 21])), (2.0, counts(&[30]))], &[]).unwrap()),
             3
         );
-        assert_eq!(cells(&heat_map(&[]).unwrap()), 0);
+        assert_eq!(cells(&heat_map(&[], &[]).unwrap()), 0);
     }
 }

@@ -71,5 +71,6 @@ pub fn stage_text(stage: &StageReport) -> String {
             );
         }
     }
+    text += &stage.observed.text();
     text
 }

@@ -67,9 +67,27 @@ async fn open_swift(
     storage: &Parameters,
     trust: &Trust,
 ) -> Result<Store, Fault> {
-    let known = ["timeout", "token", "storage_url", "policy", "logging", "region"];
+    let known = [
+        "timeout",
+        "token",
+        "storage_url",
+        "endpoints",
+        "policy",
+        "logging",
+        "region",
+    ];
     storage.allow(&known).map_err(|mistake| within("storage", mistake))?;
     let given = storage.get("storage_url").zip(storage.get("token"));
+    if auth_kind == "httpauth" {
+        let need = |name: &str| auth.need(name).map_err(|mistake| within("auth", mistake));
+        let address = match storage.get("storage_url") {
+            Some(address) => address,
+            None => need("auth_url")?,
+        };
+        let swift = Swift::with_password(need("username")?, need("password")?, storage.get("policy"));
+        let swift = swift.ok_or_else(|| Fault::caller("policy=…: expected text that a header can hold"))?;
+        return over_http(world, address, storage, Dialect::Swift(swift), trust);
+    }
     let access = match (auth_kind, given) {
         (_, Some((storage, token))) => AccountAccess {
             storage: storage.to_owned(),
@@ -96,7 +114,7 @@ async fn open_swift(
         }
         (other, None) => {
             return Err(Fault::caller(format!(
-                "<auth type=\"{other}\">: this program speaks swauth, tempauth, keystone or none"
+                "<auth type=\"{other}\">: this program speaks swauth, tempauth, keystone, httpauth or none"
             )));
         }
     };
@@ -110,6 +128,7 @@ fn open_s3(world: &World, storage: &Parameters, trust: &Trust) -> Result<Store, 
         "accesskey",
         "secretkey",
         "endpoint",
+        "endpoints",
         "timeout",
         "region",
         "path_style_access",
@@ -144,12 +163,27 @@ fn over_http(
         .unwrap_or(30_000);
     let url = Url::parse(address)
         .ok_or_else(|| Fault::caller(format!("{address}: expected an address like http://host:port/path")))?;
-    Ok(Store::Http(Arc::new(HttpStore {
-        tls: url.is_over_tls().then(|| connector(world, trust)).transpose()?,
-        url,
-        patience: Duration::from_millis(patience.max(1)),
-        dialect,
-    })))
+    let store = |url: Url| -> Result<Arc<HttpStore>, Fault> {
+        Ok(Arc::new(HttpStore {
+            tls: url.is_over_tls().then(|| connector(world, trust)).transpose()?,
+            url,
+            patience: Duration::from_millis(patience.max(1)),
+            dialect: dialect.clone(),
+        }))
+    };
+    let Some(endpoints) = storage.get("endpoints") else {
+        return Ok(Store::Http(store(url)?));
+    };
+    let all = endpoints.split(',').map(|endpoint| {
+        let wrong = || {
+            Fault::caller(format!(
+                "endpoints={endpoint}: expected addresses like http://host:port"
+            ))
+        };
+        let there = Url::parse(endpoint.trim()).ok_or_else(wrong)?;
+        store(there.with_path(url.path().to_owned()))
+    });
+    Ok(Store::Spread(all.collect::<Result<_, _>>()?))
 }
 
 /// Opens an object server, to be asked as a proxy asks it.

@@ -6,7 +6,7 @@
 
 use super::http::{Outgoing, StoreConnection};
 use super::http_store::{Dialect, HttpStore};
-use super::{Store, StoreRequest, s3, swift};
+use super::{RequestDetail, Store, StoreRequest, s3, swift};
 use crate::content::ContentKey;
 use crate::figures::Failure;
 use crate::workload::{OperationKind, Work};
@@ -20,7 +20,9 @@ const BUFFER: usize = 16 << 10;
 
 /// Refuses a work that would write to other users' containers.
 pub async fn check(world: &World, store: &Store, work: &Work) -> Result<(), Fault> {
-    let Store::Http(store) = store else { return Ok(()) };
+    let Store::Http(store) = &store.for_worker(0) else {
+        return Ok(());
+    };
     let mut looks = Looks {
         world,
         store,
@@ -50,7 +52,9 @@ pub async fn check(world: &World, store: &Store, work: &Work) -> Result<(), Faul
 
 /// The first of these containers that is there without the mark.
 pub async fn container_of_others(world: &World, store: &Store, names: &[String]) -> Result<Option<String>, Fault> {
-    let Store::Http(store) = store else { return Ok(None) };
+    let Store::Http(store) = &store.for_worker(0) else {
+        return Ok(None);
+    };
     let mut looks = Looks {
         world,
         store,
@@ -98,6 +102,7 @@ impl Looks<'_> {
             chunked: false,
             verifies: false,
             file: None,
+            detail: RequestDetail::default(),
         };
         let mut head = vec![];
         self.store.head(&request, self.world.clock.now(), &mut head);

@@ -6,6 +6,7 @@
 //! anything went wrong is closed.
 //! Source: RFC 9112 (HTTP/1.1), sections 6 and 7 for where a body ends.
 
+use crate::content::hashed::{ChecksumCheck, HashedBody};
 use crate::content::{ContentKey, Contents};
 use crate::figures::Failure;
 use peer::Url;
@@ -38,13 +39,29 @@ pub struct Outgoing<'a> {
     /// Length and content of the body.
     pub body: Option<SentBody<'a>>,
     /// What the answer's body has to be.
-    pub expects: Option<(ContentKey, &'a Contents)>,
+    pub expects: Option<ExpectedBody<'a>>,
 }
+
+/// A body that has to come.
+#[derive(Clone, Copy)]
+pub enum ExpectedBody<'a> {
+    /// This content, from there on.
+    Made(ContentKey, u64, &'a Contents),
+    /// Any, with its checksum at its end.
+    Hashed,
+}
+
+type Expected<'a> = Option<ExpectedBody<'a>>;
+
+/// Of an answer whose head and body are wanted: more is not kept.
+const MOST_KEPT: usize = 16 << 20;
 
 /// A body to be sent.
 pub struct SentBody<'a> {
     /// Bytes.
     pub length: u64,
+    /// Where in the source they begin.
+    pub offset: u64,
     /// In chunks, as the head says.
     pub chunked: bool,
     /// Where the bytes are from.
@@ -56,6 +73,8 @@ pub struct SentBody<'a> {
 pub enum BodySource<'a> {
     /// Made.
     Made(ContentKey, &'a Contents),
+    /// Made, with its checksum at its end.
+    Hashed(ContentKey, &'a Contents),
     /// There.
     Given(&'a [u8]),
 }
@@ -104,9 +123,19 @@ impl StoreConnection {
 
     /// Sends a request and reads its answer.
     pub async fn exchange(&mut self, world: &World, outgoing: &Outgoing<'_>) -> Result<StoreAnswer, Failure> {
+        self.exchange_keeping(world, outgoing, None).await
+    }
+
+    /// [`StoreConnection::exchange`], with head and body of the answer where `kept` is there to take them.
+    pub async fn exchange_keeping(
+        &mut self,
+        world: &World,
+        outgoing: &Outgoing<'_>,
+        kept: Option<&mut Vec<u8>>,
+    ) -> Result<StoreAnswer, Failure> {
         // A store that refuses a body says so while it is sent, and may read no further: its answer counts then.
         let sent = self.send(outgoing).await;
-        match self.receive(world, outgoing).await {
+        match self.receive(world, outgoing, kept).await {
             Err(failure) => Err(failure),
             Ok(answer) => Ok(StoreAnswer {
                 is_kept: answer.is_kept && sent.is_ok(),
@@ -146,6 +175,7 @@ impl StoreConnection {
         } else {
             self.buffer[..used].copy_from_slice(outgoing.head);
         }
+        let mut hashed = HashedBody::new(body.length);
         let mut offset = 0;
         while offset < body.length {
             let room = self.buffer.len() - used - if body.chunked { CHUNK_MARKS } else { 0 };
@@ -155,8 +185,9 @@ impl StoreConnection {
             }
             let place = &mut self.buffer[used..used + piece];
             match body.source {
-                BodySource::Made(key, contents) => contents.fill(key, offset, place),
-                BodySource::Given(bytes) => place.copy_from_slice(&bytes[offset as usize..][..piece]),
+                BodySource::Made(key, contents) => contents.fill(key, body.offset + offset, place),
+                BodySource::Hashed(key, contents) => hashed.fill(contents, key, offset, place),
+                BodySource::Given(bytes) => place.copy_from_slice(&bytes[(body.offset + offset) as usize..][..piece]),
             }
             used += piece;
             if body.chunked {
@@ -183,12 +214,21 @@ impl StoreConnection {
         at + mark.len()
     }
 
-    async fn receive(&mut self, world: &World, outgoing: &Outgoing<'_>) -> Result<StoreAnswer, Failure> {
+    async fn receive(
+        &mut self,
+        world: &World,
+        outgoing: &Outgoing<'_>,
+        mut kept: Option<&mut Vec<u8>>,
+    ) -> Result<StoreAnswer, Failure> {
         self.filled = 0..0;
         let mut first_byte = Duration::ZERO;
         let head = loop {
             match read_head(&self.buffer[self.filled.clone()], outgoing.is_head)? {
                 Some(head) => {
+                    if let Some(kept) = &mut kept {
+                        kept.clear();
+                        kept.extend_from_slice(&self.buffer[self.filled.start..][..head.length]);
+                    }
                     self.filled.start += head.length;
                     // `100 Continue` and its like come before the answer.
                     if head.status >= 200 {
@@ -199,12 +239,23 @@ impl StoreConnection {
                 None => first_byte = world.clock.elapsed(),
             }
         };
-        let mut reading = Reading::default();
+        let mut reading = Reading {
+            bytes: 0,
+            is_wrong: false,
+            checksum: None,
+            kept,
+        };
         let expects = outgoing.expects.filter(|_| head.status < 300);
+        if let Some(ExpectedBody::Hashed) = expects {
+            reading.checksum = Some(ChecksumCheck::default());
+        }
         match head.framing {
             Framing::Length(length) => self.body(length, expects, &mut reading).await?,
             Framing::Chunks => self.chunks(expects, &mut reading).await?,
             Framing::Close => self.body_until_close(expects, &mut reading).await?,
+        }
+        if let Some(checksum) = reading.checksum.take() {
+            reading.is_wrong |= !checksum.fits();
         }
         Ok(StoreAnswer {
             status: head.status,
@@ -237,7 +288,7 @@ impl StoreConnection {
     }
 
     /// Reads so many bytes of a body.
-    async fn body(&mut self, length: u64, expects: Expected<'_>, reading: &mut Reading) -> Result<(), Failure> {
+    async fn body(&mut self, length: u64, expects: Expected<'_>, reading: &mut Reading<'_>) -> Result<(), Failure> {
         let mut left = length;
         while left > 0 {
             if self.filled.is_empty() && self.read_more().await? == 0 {
@@ -252,7 +303,7 @@ impl StoreConnection {
         Ok(())
     }
 
-    async fn chunks(&mut self, expects: Expected<'_>, reading: &mut Reading) -> Result<(), Failure> {
+    async fn chunks(&mut self, expects: Expected<'_>, reading: &mut Reading<'_>) -> Result<(), Failure> {
         loop {
             let line = self.line().await?;
             let digits = line.split(|byte| *byte == b';').next().unwrap_or_default();
@@ -272,7 +323,7 @@ impl StoreConnection {
         Ok(())
     }
 
-    async fn body_until_close(&mut self, expects: Expected<'_>, reading: &mut Reading) -> Result<(), Failure> {
+    async fn body_until_close(&mut self, expects: Expected<'_>, reading: &mut Reading<'_>) -> Result<(), Failure> {
         while !self.filled.is_empty() || self.read_more().await? > 0 {
             reading.take(&self.buffer[self.filled.clone()], expects);
             self.filled = 0..0;
@@ -299,19 +350,25 @@ impl StoreConnection {
 /// Length of a chunk in digits, and both line ends.
 const CHUNK_MARKS: usize = 16 + 4;
 
-type Expected<'a> = Option<(ContentKey, &'a Contents)>;
-
 /// A body that is read.
-#[derive(Default)]
-struct Reading {
+struct Reading<'a> {
     bytes: u64,
     is_wrong: bool,
+    checksum: Option<ChecksumCheck>,
+    kept: Option<&'a mut Vec<u8>>,
 }
 
-impl Reading {
+impl Reading<'_> {
     fn take(&mut self, piece: &[u8], expects: Expected<'_>) {
-        if let Some((key, contents)) = expects {
-            self.is_wrong |= !contents.fits(key, self.bytes, piece);
+        if let Some(ExpectedBody::Made(key, from, contents)) = expects {
+            self.is_wrong |= !contents.fits(key, from + self.bytes, piece);
+        }
+        if let Some(checksum) = &mut self.checksum {
+            checksum.take(piece);
+        }
+        if let Some(kept) = &mut self.kept {
+            let room = MOST_KEPT.saturating_sub(kept.len());
+            kept.extend_from_slice(&piece[..piece.len().min(room)]);
         }
         self.bytes += piece.len() as u64;
     }

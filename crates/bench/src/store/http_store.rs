@@ -23,6 +23,7 @@ pub struct HttpStore {
 }
 
 /// An API.
+#[derive(Clone)]
 pub enum Dialect {
     /// OpenStack Swift's.
     Swift(Swift),
@@ -37,7 +38,7 @@ impl HttpStore {
     pub fn head(&self, request: &StoreRequest<'_>, now: Timestamp, head: &mut Vec<u8>) {
         let (base, host) = (self.url.path(), self.url.authority());
         match &self.dialect {
-            Dialect::Swift(swift) => swift.head(request, base, &host, head),
+            Dialect::Swift(swift) => swift.head(request, base, &host, now, head),
             Dialect::S3(s3) => s3.head(request, base, &host, now, head),
             Dialect::DirectObjectServer(server) => server.head(request, &host, now, head),
         }

@@ -13,7 +13,9 @@
 //! Always holds: requests are served in the order in which they came, where the capacity has a limit.
 
 use super::StoreRequest;
+use super::composite::requests_of_upload;
 use crate::figures::Failure;
+use crate::workload::OperationKind;
 use crate::workload::mistake::WorkloadMistake;
 use crate::workload::parameters::Parameters;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,6 +81,16 @@ impl Mock {
         })
     }
 
+    /// Serves an operation, which may take several requests.
+    pub async fn serve(&self, world: &World, request: &StoreRequest<'_>) -> Result<(u64, Option<Duration>), Failure> {
+        if let (OperationKind::Write, Some(part_size)) = (request.kind, request.detail.part_size) {
+            for _ in 1..requests_of_upload(request.size, part_size) {
+                self.answer(world, request).await?;
+            }
+        }
+        self.answer(world, request).await
+    }
+
     /// Serves a request: bytes of its body, and when its answer began.
     pub async fn answer(&self, world: &World, request: &StoreRequest<'_>) -> Result<(u64, Option<Duration>), Failure> {
         let now = world.clock.elapsed();
@@ -102,9 +114,12 @@ impl Mock {
         {
             return Err(Failure::Status(500));
         }
-        let bytes = match request.kind.sends_body() {
-            true => request.size,
-            false => self.size,
+        let bytes = match (request.kind, request.detail.range) {
+            (kind, _) if kind.sends_body() => request.size,
+            (OperationKind::Post | OperationKind::Copy, _) => 0,
+            // Of what lies behind the end nothing comes.
+            (_, Some(span)) => span.last.saturating_add(1).min(self.size).saturating_sub(span.first),
+            _ => self.size,
         };
         Ok((bytes, Some(world.clock.elapsed())))
     }

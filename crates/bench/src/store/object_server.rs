@@ -15,6 +15,7 @@ use vocabulary::names::quote;
 const PARTITIONS: u64 = 3000;
 
 /// Where on the server objects are.
+#[derive(Clone)]
 pub struct DirectObjectServer {
     devices: Vec<String>,
     account: String,

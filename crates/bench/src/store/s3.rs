@@ -13,6 +13,7 @@ use identity::signed_request::{SigningScope, sha256};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::io::Write;
+use std::sync::Arc;
 use vocabulary::names::quote;
 use vocabulary::{Timestamp, hex};
 
@@ -21,13 +22,17 @@ pub const MARKER: &str = ".made-by-bench";
 /// Bodies are not part of the signature: they are as long as they are.
 const PAYLOAD: &str = "UNSIGNED-PAYLOAD";
 
+/// A day, and the key that signs on it.
+type DayKey = (String, [u8; 32]);
+
 /// The user that signs.
+#[derive(Clone)]
 pub struct S3 {
     access_key: String,
     secret_key: String,
     region: String,
     /// Of the day for which it was derived.
-    signing_key: Mutex<Option<(String, [u8; 32])>>,
+    signing_key: Arc<Mutex<Option<DayKey>>>,
 }
 
 impl S3 {
@@ -38,7 +43,7 @@ impl S3 {
             access_key: access_key.to_owned(),
             secret_key: secret_key.to_owned(),
             region: region.to_owned(),
-            signing_key: Mutex::new(None),
+            signing_key: Arc::default(),
         })
     }
 
@@ -46,20 +51,41 @@ impl S3 {
     pub fn head(&self, request: &StoreRequest<'_>, base: &str, host: &str, now: Timestamp, head: &mut Vec<u8>) {
         let verb = match request.kind {
             OperationKind::Read | OperationKind::List => "GET",
-            OperationKind::Write | OperationKind::FileWrite | OperationKind::MakeContainer => "PUT",
+            OperationKind::Write
+            | OperationKind::FileWrite
+            | OperationKind::MakeContainer
+            | OperationKind::Post
+            | OperationKind::Copy => "PUT",
             OperationKind::Delete | OperationKind::DeleteContainer => "DELETE",
             OperationKind::Head => "HEAD",
         };
-        let mut path = format!("{base}/{}", quote(request.container));
-        if !request.object.is_empty() {
-            path += "/";
-            path += &quote(request.object);
-        }
+        let named = |object: &str| match object {
+            "" => format!("{base}/{}", quote(request.container)),
+            object => format!("{base}/{}/{}", quote(request.container), quote(object)),
+        };
+        let source = match request.kind {
+            OperationKind::Copy | OperationKind::Post => {
+                format!("/{}/{}", quote(request.container), quote(request.object))
+            }
+            _ => String::new(),
+        };
+        let copied = ("x-amz-copy-source", source.as_str());
+        let replaced = [
+            copied,
+            ("x-amz-meta-bench", "yes"),
+            ("x-amz-metadata-directive", "REPLACE"),
+        ];
+        let (path, amz): (String, &[(&str, &str)]) = match request.kind {
+            OperationKind::Copy => (named(request.detail.copy), &replaced[..1]),
+            // S3 changes metadata by copying an object onto itself.
+            OperationKind::Post => (named(request.object), &replaced),
+            _ => (named(request.object), &[]),
+        };
         let (query, canonical_query) = match request.kind {
             OperationKind::List => ("?list-type=2", "list-type=2"),
             _ => ("", ""),
         };
-        let authorization_and_date = self.sign(verb, &path, canonical_query, host, now);
+        let authorization_and_date = self.sign(verb, &path, canonical_query, host, now, amz);
         head.clear();
         // Writing to memory does not fail.
         let _ = write!(
@@ -68,20 +94,42 @@ impl S3 {
         );
         if request.kind.sends_body() {
             let _ = write!(head, "Content-Length: {}\r\n", request.size);
-        } else if request.kind == OperationKind::MakeContainer {
+        } else if verb == "PUT" {
             head.extend_from_slice(b"Content-Length: 0\r\n");
         }
+        for (name, value) in amz {
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        request.detail.write_headers(head);
         head.extend_from_slice(b"\r\n");
     }
 
-    fn sign(&self, verb: &str, path: &str, query: &str, host: &str, now: Timestamp) -> String {
+    /// Headers that sign a request; `amz` are its further headers that begin with `x-amz-`, sorted.
+    pub(super) fn sign(
+        &self,
+        verb: &str,
+        path: &str,
+        query: &str,
+        host: &str,
+        now: Timestamp,
+        amz: &[(&str, &str)],
+    ) -> String {
         // 2026-11-24T13:05:07.000000 as 20261124T130507Z.
         let digits: String = now.iso().chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect();
         let (date, time) = (digits.get(..8).unwrap_or_default().to_owned(), format!("{digits}Z"));
-        let canonical = format!(
-            "{verb}\n{path}\n{query}\nhost:{host}\nx-amz-content-sha256:{PAYLOAD}\nx-amz-date:{time}\n\n\
-             host;x-amz-content-sha256;x-amz-date\n{PAYLOAD}"
-        );
+        let mut headers = vec![
+            ("host", host),
+            ("x-amz-content-sha256", PAYLOAD),
+            ("x-amz-date", time.as_str()),
+        ];
+        headers.extend_from_slice(amz);
+        headers.sort_unstable();
+        let signed_headers = headers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
+        let mut canonical = format!("{verb}\n{path}\n{query}\n");
+        for (name, value) in headers {
+            canonical += &format!("{name}:{value}\n");
+        }
+        canonical += &format!("\n{signed_headers}\n{PAYLOAD}");
         let scope = SigningScope {
             date: date.clone(),
             region: self.region.clone(),
@@ -99,7 +147,7 @@ impl S3 {
         let signature = hex::encode(sha256(&key, string_to_sign.as_bytes()));
         format!(
             "x-amz-date: {time}\r\nx-amz-content-sha256: {PAYLOAD}\r\nAuthorization: AWS4-HMAC-SHA256 \
-             Credential={}/{}, SignedHeaders=host;x-amz-content-sha256;x-amz-date, Signature={signature}\r\n",
+             Credential={}/{}, SignedHeaders={signed_headers}, Signature={signature}\r\n",
             self.access_key,
             scope.text()
         )
@@ -111,7 +159,8 @@ impl S3 {
             // What is to be there is there, and what is to be gone is gone.
             (OperationKind::MakeContainer, 409) => true,
             (OperationKind::DeleteContainer | OperationKind::Delete, 404) => true,
-            (_, status) => (200..300).contains(&status),
+            (_, status) if request.detail.allows(status) => true,
+            (_, status) => (200..300).contains(&status) && request.detail.fits(status),
         };
         (!is_good).then_some(Failure::Status(status))
     }
@@ -132,6 +181,7 @@ mod tests {
             "list-type=2",
             "127.0.0.1:8080",
             Timestamp::from_seconds(1_440_938_160),
+            &[],
         );
         assert!(signed.starts_with("x-amz-date: 20150830T123600Z\r\n"), "{signed}");
         assert!(

@@ -3,15 +3,19 @@
 use super::StoreRequest;
 use crate::figures::Failure;
 use crate::workload::OperationKind;
+use base64::Engine;
 use std::io::Write;
+use vocabulary::Timestamp;
 use vocabulary::names::quote;
 
 /// Containers that a run of this program has made carry it, and no others are written to or deleted.
 pub const MARK: &str = "X-Container-Meta-Made-By-Bench";
 
 /// The user that asks.
+#[derive(Clone)]
 pub struct Swift {
-    token: String,
+    /// The header that says who asks.
+    header: String,
     policy: Option<String>,
 }
 
@@ -21,18 +25,34 @@ impl Swift {
     pub fn new(token: &str, policy: Option<&str>) -> Option<Self> {
         let is_text = |text: &str| text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
         (is_text(token) && policy.is_none_or(is_text)).then(|| Self {
-            token: token.to_owned(),
+            header: format!("X-Auth-Token: {token}\r\n"),
             policy: policy.map(str::to_owned),
         })
     }
 
+    /// With user and password, which every request carries (HTTP's Basic authentication, RFC 7617).
+    pub fn with_password(user: &str, password: &str, policy: Option<&str>) -> Option<Self> {
+        let encoded = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
+        Some(Self {
+            header: format!("Authorization: Basic {encoded}\r\n"),
+            ..Self::new("", policy)?
+        })
+    }
+
+    /// The header that says who asks.
+    pub fn user_header(&self) -> String {
+        self.header.clone()
+    }
+
     /// Request line and headers.
-    pub fn head(&self, request: &StoreRequest<'_>, base: &str, host: &str, head: &mut Vec<u8>) {
+    pub fn head(&self, request: &StoreRequest<'_>, base: &str, host: &str, now: Timestamp, head: &mut Vec<u8>) {
         let verb = match request.kind {
             OperationKind::Read | OperationKind::List => "GET",
             OperationKind::Write | OperationKind::FileWrite | OperationKind::MakeContainer => "PUT",
             OperationKind::Delete | OperationKind::DeleteContainer => "DELETE",
             OperationKind::Head => "HEAD",
+            OperationKind::Post => "POST",
+            OperationKind::Copy => "COPY",
         };
         head.clear();
         // Writing to memory does not fail.
@@ -40,7 +60,7 @@ impl Swift {
         if !request.object.is_empty() {
             let _ = write!(head, "/{}", quote(request.object));
         }
-        let _ = write!(head, " HTTP/1.1\r\nHost: {host}\r\nX-Auth-Token: {}\r\n", self.token);
+        let _ = write!(head, " HTTP/1.1\r\nHost: {host}\r\n{}", self.header);
         match request.kind {
             kind if kind.sends_body() => {
                 let _ = match request.chunked {
@@ -50,12 +70,23 @@ impl Swift {
             }
             OperationKind::MakeContainer => {
                 let _ = write!(head, "Content-Length: 0\r\n{MARK}: yes\r\n");
+                if request.detail.has_versions {
+                    head.extend_from_slice(b"X-Versions-Enabled: true\r\n");
+                }
                 if let Some(policy) = &self.policy {
                     let _ = write!(head, "X-Storage-Policy: {policy}\r\n");
                 }
             }
+            OperationKind::Post => {
+                let _ = write!(head, "Content-Length: 0\r\nX-Object-Meta-Bench: {}\r\n", now.normal());
+            }
+            OperationKind::Copy => {
+                let (container, object) = (quote(request.container), quote(request.detail.copy));
+                let _ = write!(head, "Content-Length: 0\r\nDestination: {container}/{object}\r\n");
+            }
             _ => {}
         }
+        request.detail.write_headers(head);
         head.extend_from_slice(b"\r\n");
     }
 
@@ -64,8 +95,25 @@ impl Swift {
         let is_good = match (request.kind, status) {
             // What is to be gone is gone.
             (OperationKind::DeleteContainer | OperationKind::Delete, 404) => true,
-            (_, status) => (200..300).contains(&status),
+            (_, status) if request.detail.allows(status) => true,
+            (_, status) => (200..300).contains(&status) && request.detail.fits(status),
         };
         (!is_good).then_some(Failure::Status(status))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Swift;
+
+    /// The example of RFC 7617.
+    #[test]
+    fn passwords_go_with_each_request() {
+        let swift = Swift::with_password("Aladdin", "open sesame", None).unwrap();
+        assert_eq!(
+            swift.user_header(),
+            "Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"
+        );
+        assert!(Swift::with_password("a", "b", Some("gold\r\nx: y")).is_none());
     }
 }

@@ -6,7 +6,7 @@
 use crate::content::Contents;
 use crate::figures::Latencies;
 use crate::load::{LoadWatch, buffer_size};
-use crate::store::{Store, StoreRequest, StoreSession};
+use crate::store::{RequestDetail, Store, StoreRequest, StoreSession};
 use crate::workload::{BodyContent, OperationKind};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -154,6 +154,7 @@ impl PhaseShare<'_> {
                 chunked: false,
                 verifies: false,
                 file: None,
+                detail: RequestDetail::default(),
             };
             let outcome = session.ask(&request, self.world.clock.elapsed()).await;
             phase.watch.count(&outcome);

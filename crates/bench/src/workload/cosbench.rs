@@ -5,6 +5,7 @@
 //! Always holds: an element or attribute that is not known is refused by name and line, and so is a value that is none.
 //! Source: COSBench User Guide 0.4.2, chapter 4 (the format) and its sample configurations.
 
+use super::detail::{OperationDetail, complete};
 use super::mistake::{WorkloadMistake, one_of};
 use super::parameters::Parameters;
 use super::selector::Selector;
@@ -34,6 +35,13 @@ pub(super) const OPERATION_PARAMETERS: &[&str] = &[
     "hashCheck",
     "files",
     "fileselection",
+    "range",
+    "range_sizes",
+    "part_size",
+    "to_objects",
+    "if_none_match",
+    "if_match",
+    "versioned",
 ];
 
 /// Reads a workload.
@@ -54,17 +62,19 @@ pub fn parse(text: &str) -> Result<Workload, WorkloadMistake> {
     };
     flow.allow(&["config"], &["auth", "storage", "workstage"])?;
     let above = above.within(flow)?;
-    let stages: Vec<Stage> = flow
+    let mut stages: Vec<Stage> = flow
         .all("workstage")
         .map(|stage| read_stage(stage, &above))
         .collect::<Result<_, _>>()?;
     if stages.is_empty() {
         return Err(flow.mistake(WorkloadMistake::new("expected a <workstage> inside it")));
     }
+    complete(&mut stages);
     Ok(Workload {
         name: need(&root, "name")?.to_owned(),
         description: root.get("description").unwrap_or_default().to_owned(),
         stages,
+        observation: Default::default(),
     })
 }
 
@@ -230,7 +240,8 @@ fn read_operations(
     for element in work.all("operation") {
         element.allow(&["type", "ratio", "division", "config", "id"], &[])?;
         let kind = word(element, "type", &OperationKind::NAMED, None)?;
-        let ratio = number(element, "ratio")?.unwrap_or(0);
+        // An operation that is alone needs no ratio, as in COSBench's own asus.xml.
+        let ratio = number(element, "ratio")?.unwrap_or(if work.all("operation").count() == 1 { 100 } else { 0 });
         let ratio = u32::try_from(ratio).ok().filter(|ratio| *ratio <= 100).ok_or_else(|| {
             element.mistake(WorkloadMistake::value(
                 "ratio",
@@ -324,20 +335,22 @@ pub(super) fn operation(
         OperationKind::Write => Some(Sizes::parse("sizes", parameters.need("sizes")?)?),
         _ => None,
     };
+    let (oprefix, osuffix) = (text("oprefix", "myobjects"), text("osuffix", ""));
     Ok(WorkOperation {
+        detail: OperationDetail::read(kind, parameters, sizes.as_ref(), &oprefix, &osuffix)?,
         id,
         kind,
         ratio,
         division,
         containers: NumberedNames {
-            prefix: text("cprefix", "mycontainers_"),
+            prefix: text("cprefix", "mycontainers"),
             numbers: Selector::of(parameters, "containers")?,
             suffix: text("csuffix", ""),
         },
         objects: objects.map(|numbers| NumberedNames {
-            prefix: text("oprefix", "myobjects_"),
+            prefix: oprefix,
             numbers,
-            suffix: text("osuffix", ""),
+            suffix: osuffix,
         }),
         sizes,
         chunked: parameters.flag("chunked")?,

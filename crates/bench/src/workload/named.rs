@@ -31,6 +31,10 @@ pub struct Extent {
     pub runtime: String,
     /// Requests a second, of an open loop.
     pub rate: Option<f64>,
+    /// Sizes of objects, instead of the workload's own.
+    pub sizes: Option<String>,
+    /// Addresses of the store that workers are spread over.
+    pub endpoints: Vec<String>,
 }
 
 /// All of them.
@@ -114,6 +118,18 @@ pub const ALL: &[NamedWorkload] = &[
         [20, 80, 0],
         "c(64)KB",
     ),
+    named(
+        "containers",
+        "1 KB into very many containers: compare --containers 10000 with 20000",
+        [10, 90, 0],
+        "c(1)KB",
+    ),
+    named(
+        "asus",
+        "a web disk's sizes over two weeks, from COSBench's asus.xml (1 KB to 1 GB; read only)",
+        [100, 0, 0],
+        "h(1|100|604,101|500|116,501|1024|51,1025|5120|169,5121|102400|18,102401|1024000|2)KB",
+    ),
 ];
 
 const fn named(name: &'static str, about: &'static str, mix: [u32; 3], sizes: &'static str) -> NamedWorkload {
@@ -153,13 +169,19 @@ impl NamedWorkload {
             workers,
             runtime,
             rate,
+            sizes,
+            endpoints,
         } = extent;
-        let (name, sizes) = (self.name, self.sizes);
+        let (name, sizes) = (self.name, sizes.as_deref().unwrap_or(self.sizes));
         let prefix = format!("cprefix = \"bench-{}-\"", name.to_ascii_lowercase());
         let [reads, writes, deletes] = self.mix;
         // What is written in the load has numbers behind those that are read, and as many; deletions take from those.
         let (first_new, last_new) = (objects + 1, objects * 2);
         let mut text = format!("name = \"{name}\"\ndescription = \"{}\"\n", self.about);
+        if !endpoints.is_empty() {
+            let endpoints = endpoints.join(",");
+            text += &format!("\n[storage]\ntype = \"swift\"\nendpoints = \"{endpoints}\"\n");
+        }
         let all = format!("{prefix}\nworkers = {workers}\ncontainers = \"r(1,{containers})\"\n");
         text += &format!("\n[[stage]]\nname = \"init\"\ntype = \"init\"\n{all}");
         text += &format!(
@@ -206,6 +228,8 @@ mod tests {
                 workers,
                 runtime: "10s".into(),
                 rate: Some(100.0),
+                sizes: None,
+                endpoints: vec![],
             };
             for named in ALL {
                 let read = workload(named.name, &extent).unwrap();

@@ -29,6 +29,8 @@
 //! parameters in the stage itself. Each stage is one work.
 //! Always holds: a word that is not known is refused by name, with those that are.
 
+pub mod observation;
+
 use super::cosbench::{OPERATION_PARAMETERS, operation, special_operation};
 use super::mistake::{WorkloadMistake, one_of};
 use super::parameters::Parameters;
@@ -44,7 +46,20 @@ pub fn parse(text: &str) -> Result<Workload, WorkloadMistake> {
             .map_or(0, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
         WorkloadMistake::new(error.message().to_owned()).on_line(line)
     })?;
-    known(&table, &["name", "description", "storage", "auth", "stage"], "the file")?;
+    known(
+        &table,
+        &[
+            "name",
+            "description",
+            "storage",
+            "auth",
+            "stage",
+            "action",
+            "server",
+            "cold",
+        ],
+        "the file",
+    )?;
     let (storage, auth) = (endpoint(&table, "storage")?, endpoint(&table, "auth")?);
     let stages = match table.get("stage") {
         Some(Value::Array(stages)) if !stages.is_empty() => stages,
@@ -57,10 +72,13 @@ pub fn parse(text: &str) -> Result<Workload, WorkloadMistake> {
             .ok_or_else(|| WorkloadMistake::new(format!("{name}: expected a table")))?;
         read_stage(table, &storage, &auth).map_err(|wrong| wrong.within(name))
     };
+    let mut stages: Vec<Stage> = stages.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    super::detail::complete(&mut stages);
     Ok(Workload {
         name: text_of(&table, "name")?.unwrap_or_else(|| "workload".to_owned()),
         description: text_of(&table, "description")?.unwrap_or_default(),
-        stages: stages.iter().enumerate().map(read).collect::<Result<_, _>>()?,
+        observation: observation::ObservationPlan::read(&table, &stages)?,
+        stages,
     })
 }
 

@@ -85,6 +85,26 @@ impl Span {
     }
 }
 
+impl std::fmt::Display for Selector {
+    /// As it is written.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut two = |letter: char, span: &Span| write!(f, "{letter}({},{})", span.first, span.last);
+        match self {
+            Self::Constant(number) => write!(f, "c({number})"),
+            Self::Uniform(span) => two('u', span),
+            Self::Range(span) => two('r', span),
+            Self::Sequential(span) => two('s', span),
+            Self::Histogram(spans) => {
+                let all: Vec<String> = (spans.iter())
+                    .map(|one| format!("{}|{}|{}", one.span.first, one.span.last, one.weight))
+                    .collect();
+                write!(f, "h({})", all.join(","))
+            }
+            Self::Zipf(span, skew) => write!(f, "z({},{},{skew})", span.first, span.last),
+        }
+    }
+}
+
 impl Selector {
     /// Reads one, as in the table above.
     pub fn parse(name: &str, text: &str) -> Result<Self, WorkloadMistake> {

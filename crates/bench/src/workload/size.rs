@@ -21,6 +21,16 @@ const UNITS: [(&str, u64); 5] = [
     ("TB", 1_000_000_000_000),
 ];
 
+impl std::fmt::Display for Sizes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let unit = UNITS
+            .iter()
+            .find(|(_, unit)| *unit == self.unit)
+            .map_or("B", |(word, _)| word);
+        write!(f, "{}{unit}", self.numbers)
+    }
+}
+
 impl Sizes {
     /// Reads `c(64)KB`, `u(1,2)MB` or `h(…)KB`.
     pub fn parse(name: &str, text: &str) -> Result<Self, WorkloadMistake> {
@@ -42,9 +52,11 @@ impl Sizes {
 
     /// Always so many bytes.
     pub fn constant(bytes: u64) -> Self {
+        let is_whole = |(_, unit): &&(&str, u64)| bytes > 0 && bytes.is_multiple_of(*unit);
+        let unit = UNITS.iter().rfind(is_whole).map_or(1, |(_, unit)| *unit);
         Self {
-            numbers: Selector::Constant(bytes),
-            unit: 1,
+            numbers: Selector::Constant(bytes / unit),
+            unit,
         }
     }
 
@@ -62,6 +74,19 @@ impl Sizes {
     pub fn mean(&self) -> f64 {
         self.numbers.mean() * self.unit as f64
     }
+}
+
+/// A number of bytes from 1 on: `5MB`.
+pub fn bytes(name: &str, text: &str) -> Result<u64, WorkloadMistake> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = UNITS
+        .into_iter()
+        .find(|(word, _)| word.eq_ignore_ascii_case(&text[digits.len()..]));
+    let number: Option<u64> = digits.trim().parse().ok().filter(|number| *number > 0);
+    let size = number
+        .zip(unit)
+        .and_then(|(number, (_, unit))| number.checked_mul(unit));
+    size.ok_or_else(|| WorkloadMistake::value(name, text, "bytes with a unit, from 1 on: 64KB or 5MB"))
 }
 
 #[cfg(test)]

@@ -176,6 +176,27 @@ fn keys_of_the_store_come_first() {
 }
 
 #[test]
+fn clients_do_not_say_themselves_who_they_are() {
+    for (named, is_taken) in [
+        ("authtoken s3api s3token keystoneauth", true),
+        ("s3api s3token authtoken keystoneauth", true),
+        ("s3api s3token keystoneauth", false),
+        ("s3api s3token keystoneauth authtoken", false),
+        ("s3token keystoneauth", false),
+        ("s3api tempauth", true),
+    ] {
+        let stages: Vec<Stage<'_>> = named
+            .split_whitespace()
+            .map(|egg| Stage {
+                egg,
+                options: Scope::empty(),
+            })
+            .collect();
+        assert_eq!(check_identity_headers(&stages).is_ok(), is_taken, "{named}");
+    }
+}
+
+#[test]
 fn what_settings_call_served_is_here() {
     use settings::filters::{FILTERS, Support};
     for filter in FILTERS {

@@ -20,6 +20,7 @@ use crate::key::{ObjectKey, PartitionKey};
 use crate::metadata::ObjectMetadata;
 use crate::parts::{ETAG, NAME};
 use crate::rules::{Choice, choose};
+use bytes::Bytes;
 use durable_fs::Health;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -359,7 +360,7 @@ impl ObjectAudit {
             .map(|name| path.join(name))
             .collect();
         let body = ObjectBody::new(&self.state, key, (path, &names[data_at]), &info, &data.metadata);
-        let reader = (whole && info.size > 0).then(|| FileReader::begin(body, data.file, &[]));
+        let reader = (whole && info.size > 0).then(|| FileReader::begin(body, data.file, Bytes::new()));
         Ok(Examined::Object(Box::new(Audited {
             metadata,
             name: key.name.clone(),

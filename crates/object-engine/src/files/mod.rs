@@ -15,6 +15,7 @@ mod batch;
 mod config;
 mod hash_directory;
 mod hashes_record;
+mod hashing;
 mod hot;
 mod late_changes;
 pub(crate) mod layout;

@@ -360,6 +360,7 @@ fn begin(
         return Ok((first.into(), None));
     }
     let body = ObjectBody::new(state, key, (path, name), info, metadata);
-    let reader = FileReader::begin(body, file, &first);
-    Ok((first.into(), Some(Box::new(reader))))
+    let first = Bytes::from(first);
+    let reader = FileReader::begin(body, file, first.clone());
+    Ok((first, Some(Box::new(reader))))
 }

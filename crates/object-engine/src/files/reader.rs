@@ -1,6 +1,7 @@
 //! The body of one object, verified on the way.
 
 use super::EngineState;
+use super::hashing;
 use super::quarantine::distrust;
 use crate::engine::ObjectReader;
 use crate::error::EngineError;
@@ -82,19 +83,28 @@ pub(super) struct FileReader {
     dropped: u64,
     /// The checksum so far; `None` once judged or when this read is not to be verified.
     md5: Option<Md5>,
+    /// What the checksum does not have yet: the first look is for its reader not to wait.
+    unhashed: Bytes,
 }
 
 impl FileReader {
     /// Continues after `first`, which the caller has already.
-    pub(super) fn begin(body: ObjectBody, file: Box<dyn File>, first: &[u8]) -> Self {
-        let md5 = body.verify.then(|| Md5::new_with_prefix(first));
-        let position = first.len() as u64;
+    pub(super) fn begin(body: ObjectBody, file: Box<dyn File>, first: Bytes) -> Self {
         Self {
-            body,
             file,
-            position,
+            position: first.len() as u64,
             dropped: 0,
-            md5,
+            md5: body.verify.then(Md5::new),
+            unhashed: if body.verify { first } else { Bytes::new() },
+            body,
+        }
+    }
+
+    /// Adds what the checksum lacks, and lets go of it.
+    fn hash_first(&mut self) {
+        let first = std::mem::take(&mut self.unhashed);
+        if let Some(md5) = self.md5.as_mut().filter(|_| !first.is_empty()) {
+            hashing::update(md5, &first);
         }
     }
 
@@ -127,10 +137,11 @@ impl FileReader {
 
 impl ObjectReader for FileReader {
     fn read(&mut self, max: usize) -> Result<Bytes, EngineError> {
+        self.hash_first();
         let chunk = self.fill(self.position, max)?;
         self.position += chunk.len() as u64;
         if let Some(md5) = &mut self.md5 {
-            md5.update(&chunk);
+            hashing::update(md5, &chunk);
         }
         if self.position == self.body.info.size
             && let Some(md5) = self.md5.take()
@@ -143,6 +154,7 @@ impl ObjectReader for FileReader {
     }
 
     fn read_at(&mut self, offset: u64, length: usize) -> Result<Bytes, EngineError> {
+        self.hash_first();
         let chunk = self.fill(offset, length)?;
         if self.body.info.size > self.body.state.config.keep_cache_size {
             // Only advice: a kernel that does not take it costs cache, nothing else.

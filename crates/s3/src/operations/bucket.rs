@@ -1,13 +1,15 @@
 //! Buckets: made, looked at, deleted; where they are, whether they keep versions.
 
+use super::access_checks::{BUCKETS_LIST, header, list_in};
 use super::{Done, Operation, document};
+use crate::acl::{self, AccessControl};
 use crate::error::{
     BUCKET_ALREADY_EXISTS, BUCKET_ALREADY_OWNED, BUCKET_NOT_EMPTY, INVALID_LOCATION, MALFORMED_XML, NO_SUCH_BUCKET,
     S3Error,
 };
 use crate::payload::collect;
 use crate::xml::{Element, XmlWriter};
-use http::Method;
+use http::{HeaderValue, Method};
 use peer::Body;
 use request_pipeline::{Response, reply, set_header};
 
@@ -22,7 +24,9 @@ pub(super) async fn create(mut operation: Operation<'_>) -> Done {
         check_location(&operation, &body)?;
     }
     let mut put = operation.further(Method::PUT, operation.container());
-    if let Some(acl) = operation.request.header("x-amz-acl") {
+    if operation.service.settings.s3_acl {
+        put.headers.insert(BUCKETS_LIST, operation.list_of_new_bucket().await?);
+    } else if let Some(acl) = operation.request.header("x-amz-acl") {
         let (read, write) = canned_acl(acl)?;
         put.set_header("x-container-read", read);
         put.set_header("x-container-write", write);
@@ -37,6 +41,27 @@ pub(super) async fn create(mut operation: Operation<'_>) -> Done {
     let mut response = empty(200);
     set_header(response.headers_mut(), "location", &format!("/{}", operation.bucket()));
     Ok(response)
+}
+
+impl Operation<'_> {
+    /// The list of a bucket that this request makes; refused where it is there already.
+    async fn list_of_new_bucket(&self) -> Result<HeaderValue, S3Error> {
+        let user = self.user();
+        let head = self.send(self.further(Method::HEAD, self.container())).await;
+        match head.status().as_u16() {
+            404 => {}
+            200..=299 => {
+                let owner = list_in(head.headers(), &BUCKETS_LIST).owner;
+                return Err(match owner.is_none_or(|owner| owner == user) {
+                    true => BUCKET_ALREADY_OWNED.about("BucketName", self.bucket()),
+                    false => BUCKET_ALREADY_EXISTS.about("BucketName", self.bucket()),
+                });
+            }
+            _ => return Err(self.bucket_refusal(&head)),
+        }
+        let asked = acl::asked(&self.request.headers, &user, Some(&user))?;
+        header(&asked.unwrap_or_else(|| AccessControl::private(&user)))
+    }
 }
 
 fn check_location(operation: &Operation<'_>, body: &[u8]) -> Result<(), S3Error> {

@@ -1,8 +1,13 @@
 //! CopyObject: a copy inside the cluster, by Swift's own.
 
+use super::access_checks::OBJECTS_LIST;
 use super::conditional::LEASE;
 use super::{Done, Operation, document, headers, tag_set, versions};
-use crate::error::{CONDITIONAL_REQUEST_CONFLICT, INVALID_ARGUMENT, INVALID_REQUEST, PRECONDITION_FAILED, S3Error};
+use crate::call::is_bucket_name;
+use crate::checksum_of_parts::StoredChecksum;
+use crate::error::{
+    CONDITIONAL_REQUEST_CONFLICT, INVALID_ARGUMENT, INVALID_REQUEST, NO_SUCH_BUCKET, PRECONDITION_FAILED, S3Error,
+};
 use crate::xml::XmlWriter;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
@@ -27,6 +32,15 @@ pub(super) struct CopySource {
 }
 
 impl CopySource {
+    /// The source itself.
+    pub(super) fn read(&self, operation: &Operation<'_>) -> ClientRequest {
+        let entity = operation.account().with_container(&self.bucket).with_object(&self.key);
+        let mut get = operation.further(Method::GET, entity);
+        get.set_header("x-newest", "true");
+        operation.aim_at_version(&mut get, self.version.as_deref());
+        get
+    }
+
     /// Makes a PUT of the destination a copy of it; the version stands in the query, as Swift's `copy` wants it.
     pub(super) fn ask(&self, operation: &Operation<'_>, put: &mut ClientRequest) {
         put.set_header("x-copy-from", &quote(&format!("/{}/{}", self.bucket, self.key)));
@@ -63,6 +77,7 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
     };
     put.headers
         .insert(X_OBJECT_TAGS, tags.unwrap_or(HeaderValue::from_static("")));
+    put.headers.extend(operation.list_of_new(OBJECTS_LIST)?);
     let gate = operation.condition().await?;
     if let Some(gate) = &gate {
         gate.mark(&mut put.headers);
@@ -75,7 +90,7 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
     if gate.is_some() && response.status() == 202 {
         return Err(CONDITIONAL_REQUEST_CONFLICT.into());
     }
-    let mut answer = copied(&operation, response.headers(), "CopyObjectResult");
+    let mut answer = copied(&operation, response.headers(), "CopyObjectResult", None);
     versions::show(answer.headers_mut(), response.headers());
     if let Some(version) = response.headers().get("x-copied-from-version-id") {
         answer
@@ -86,7 +101,12 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
 }
 
 /// The document about a copy that was made, from the headers of the answer to its PUT.
-pub(super) fn copied(operation: &Operation<'_>, swift: &HeaderMap, root: &'static str) -> Response {
+pub(super) fn copied(
+    operation: &Operation<'_>,
+    swift: &HeaderMap,
+    root: &'static str,
+    checksum: Option<&StoredChecksum>,
+) -> Response {
     let written = swift.get("last-modified").and_then(|value| value.to_str().ok());
     let written = written.and_then(calendar::parse_http);
     let written = written.unwrap_or_else(|| operation.service.world.clock.now().seconds_ceil());
@@ -97,6 +117,9 @@ pub(super) fn copied(operation: &Operation<'_>, swift: &HeaderMap, root: &'stati
         "ETag",
         etag.as_ref().and_then(|etag| etag.to_str().ok()).unwrap_or_default(),
     );
+    if let Some(checksum) = checksum {
+        xml.text(checksum.algorithm.element(), &checksum.value);
+    }
     document(xml)
 }
 
@@ -153,10 +176,13 @@ fn directive(operation: &Operation<'_>, name: &'static str) -> Result<bool, S3Er
 /// The source's headers, if it is there and as the client wants it.
 pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySource) -> Result<HeaderMap, S3Error> {
     let CopySource { bucket, key, version } = source;
-    let mut head = operation.further(
-        Method::HEAD,
-        operation.account().with_container(bucket).with_object(key),
-    );
+    let settings = &operation.service.settings;
+    if settings.s3_acl && !is_bucket_name(bucket, settings.dns_compliant_bucket_names) {
+        // A container of parts or versions, which has no list.
+        return Err(NO_SUCH_BUCKET.about("BucketName", bucket));
+    }
+    let entity = || operation.account().with_container(bucket).with_object(key);
+    let mut head = operation.further(Method::HEAD, entity());
     operation.aim_at_version(&mut head, version.as_deref());
     let mut conditions = HeaderMap::new();
     for (sent, meant) in CONDITIONS {
@@ -166,6 +192,7 @@ pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySourc
     }
     head.headers.extend(headers::conditions(&conditions));
     let response = operation.send(head).await;
+    operation.may_read(&response, entity, version.as_deref()).await?;
     match response.status().as_u16() {
         200..=299 => Ok(response.headers().clone()),
         304 | 412 => Err(PRECONDITION_FAILED.into()),
@@ -177,7 +204,7 @@ pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySourc
                 .await;
             Err(match container.exists() {
                 true => crate::error::NO_SUCH_KEY.about("Key", key),
-                false => crate::error::NO_SUCH_BUCKET.about("BucketName", bucket),
+                false => NO_SUCH_BUCKET.about("BucketName", bucket),
             })
         }
         _ => Err(operation.refusal(&response).await),

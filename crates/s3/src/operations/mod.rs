@@ -1,9 +1,8 @@
 //! Behind authentication: what S3 asks for becomes requests of Swift's verbs, their answers those of S3.
 //!
 //! Always holds: an operation or a sub-resource that is not served is refused with `NotImplemented` before anything
-//! happens; what a key is not allowed is refused before that; every request of Swift's verbs is authorised as the
-//! client's own; a signature that no authenticator has
-//! verified ends the request.
+//! happens; every request of Swift's verbs is authorised as the client's own, or with `s3_acl` by S3's own lists before
+//! anything happens; a signature that no authenticator has verified ends the request.
 //!
 //! | operations | file |
 //! |---|---|
@@ -20,9 +19,11 @@
 //! | versions | `versions.rs` |
 //! | tags | `tagging.rs` |
 //! | GetObjectAttributes | `attributes.rs` |
-//! | canned ACLs, and what buckets and objects never have here | `access.rs` |
+//! | Swift's canned ACLs, and what buckets and objects never have here | `access.rs` |
+//! | S3's own ACLs (`s3_acl`), what they allow | `access_checks.rs`, `own_acl.rs` |
 
 mod access;
+mod access_checks;
 mod admission;
 mod attributes;
 mod bucket;
@@ -34,12 +35,14 @@ pub(crate) mod listing;
 mod multi_delete;
 mod multipart;
 mod object;
+mod own_acl;
 mod public_access;
 mod service;
 mod tag_set;
 mod tagging;
 mod versions;
 
+use self::access_checks::AllowedBy;
 use self::admission::Rights;
 use crate::call::S3Call;
 use crate::cross_origin;
@@ -79,6 +82,8 @@ struct Operation<'a> {
     call: Arc<S3Call>,
     next: Next,
     rights: Rights,
+    /// By which lists of S3's own the operation is allowed; nothing where the account's own authorisation decides.
+    allowed: Option<AllowedBy>,
 }
 
 type Done = Result<Response, S3Error>;
@@ -131,6 +136,7 @@ impl Feature for S3Operations {
             call,
             next,
             rights: Rights::default(),
+            allowed: None,
         };
         let done = match operation.admit().await {
             Ok(()) => Box::pin(operation.run()).await,
@@ -154,13 +160,9 @@ impl Operation<'_> {
         let level = (call.bucket.is_some(), call.key.is_some());
         let subresource = call.subresource();
         let method = self.request.method.clone();
-        if level.1
-            && call
-                .key
-                .as_ref()
-                .is_some_and(|key| key.len() > self.service.limits.max_object_name_length)
-        {
-            return Err(KEY_TOO_LONG.into());
+        self.check(level).await?;
+        if level.0 && subresource == Some("acl") && self.service.settings.s3_acl {
+            return own_acl::run(self).await;
         }
         match (level, &method, subresource) {
             ((false, _), &Method::GET, None) => service::list_buckets(self).await,
@@ -235,6 +237,17 @@ impl Operation<'_> {
         }
     }
 
+    /// What is refused of any operation.
+    async fn check(&mut self, level: (bool, bool)) -> Result<(), S3Error> {
+        if level.1 && self.key().len() > self.service.limits.max_object_name_length {
+            return Err(KEY_TOO_LONG.into());
+        }
+        match self.service.settings.s3_acl {
+            true => self.check_access().await,
+            false => Ok(()),
+        }
+    }
+
     /// The user who has signed the request; `anonymous` without a signature.
     fn user(&self) -> String {
         let key = self.request.extensions.get::<VerifiedKey>();
@@ -286,9 +299,13 @@ impl Operation<'_> {
         number.map(Some).ok_or_else(refuse)
     }
 
-    /// A request besides the client's own, authorised like it.
+    /// A request besides the client's own, authorised like it, or allowed by what S3's own lists grant.
     fn further(&self, method: Method, entity: EntityPath) -> ClientRequest {
-        self.request.subrequest(method, entity, SOURCE)
+        let further = self.request.subrequest(method, entity, SOURCE);
+        match self.allowed.is_some() {
+            true => further.preauthorised(),
+            false => further,
+        }
     }
 
     async fn send(&self, request: ClientRequest) -> Response {

@@ -1,5 +1,6 @@
 //! Objects: read, written, deleted.
 
+use super::access_checks::OBJECTS_LIST;
 use super::bucket::empty;
 use super::conditional::WriteGate;
 use super::{Done, Operation, headers, versions};
@@ -47,6 +48,8 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     operation.aim_at_version(&mut ask, version);
     let wants_checksum = operation.request.header("x-amz-checksum-mode") == Some("ENABLED");
     let response = operation.send(ask).await;
+    let object = || operation.container().with_object(operation.key());
+    operation.may_read(&response, object, version).await?;
     if let Some(number) = part
         && (response.status() == 416 || (number > 1 && response.status() == 200))
     {
@@ -125,6 +128,7 @@ fn narrow(head: &mut http::response::Parts, part: Option<u32>, range: Option<&He
 /// PutObject.
 pub(super) async fn put(mut operation: Operation<'_>) -> Done {
     let mut stored = headers::stored(&operation.request.headers)?;
+    stored.extend(operation.list_of_new(OBJECTS_LIST)?);
     let gate = operation.condition().await?;
     if !stored.contains_key(CONTENT_TYPE) {
         stored.insert(CONTENT_TYPE, DEFAULT_CONTENT_TYPE);

@@ -4,8 +4,12 @@ use super::listing::rows_of;
 use super::{Done, Operation, document, listed_time, refusal_of_status};
 use crate::call::is_bucket_name;
 use crate::xml::XmlWriter;
+use futures_util::StreamExt;
 use http::Method;
 use serde::Deserialize;
+
+/// Buckets that are asked for their owner at the same time.
+const LOOKS_AT_A_TIME: usize = 8;
 
 /// A row of an account's listing.
 #[derive(Deserialize)]
@@ -43,14 +47,30 @@ pub(super) async fn list_buckets(operation: Operation<'_>) -> Done {
     xml.text("DisplayName", &user);
     xml.close();
     xml.open("Buckets");
-    for bucket in buckets {
-        let is_name = is_bucket_name(&bucket.name, operation.service.settings.dns_compliant_bucket_names);
-        if is_name && operation.shows_bucket(&bucket.name) {
-            xml.open("Bucket");
-            xml.text("Name", &bucket.name);
-            xml.text("CreationDate", &listed_time(&bucket.last_modified));
-            xml.close();
-        }
+    let mut shown = operation.shown(buckets).await;
+    shown.retain(|bucket| operation.shows_bucket(&bucket.name));
+    for bucket in shown {
+        xml.open("Bucket");
+        xml.text("Name", &bucket.name);
+        xml.text("CreationDate", &listed_time(&bucket.last_modified));
+        xml.close();
     }
     Ok(document(xml))
+}
+
+impl Operation<'_> {
+    /// The buckets that S3 can name, with `check_bucket_owner` those that the user owns.
+    async fn shown(&self, mut buckets: Vec<Bucket>) -> Vec<Bucket> {
+        let settings = &self.service.settings;
+        buckets.retain(|bucket| is_bucket_name(&bucket.name, settings.dns_compliant_bucket_names));
+        if !(settings.s3_acl && settings.check_bucket_owner) {
+            return buckets;
+        }
+        let looks = buckets.into_iter().map(|bucket| async move {
+            let list = self.list_of_bucket(&bucket.name).await;
+            list.is_ok_and(|list| self.owns(&list)).then_some(bucket)
+        });
+        let owned = futures_util::stream::iter(looks).buffered(LOOKS_AT_A_TIME);
+        owned.filter_map(std::future::ready).collect().await
+    }
 }

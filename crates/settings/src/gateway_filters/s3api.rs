@@ -31,7 +31,7 @@ options! {
         allowable_clock_skew: Duration = "900",
         /// Take signatures of version 2 as well.
         allow_signature_v2: bool = "true",
-        /// Keep S3's own ACLs, apart from Swift's; not served yet.
+        /// Keep S3's own ACLs, apart from Swift's, and let them decide what clients of S3 may do.
         s3_acl: bool = "false",
         /// Serve access keys that the cluster itself keeps for its accounts (`martlet keys`).
         access_keys: bool = "false",
@@ -39,6 +39,10 @@ options! {
         access_key_cache_duration: Duration = "10",
         /// Such keys of one account.
         access_keys_per_account: usize = "100",
+        /// With s3_acl: what Swift's clients have made, and so has no owner, is open to all users rather than none.
+        allow_no_owner: bool = "false",
+        /// With s3_acl: list only the buckets that the user owns, which asks about each.
+        check_bucket_owner: bool = "false",
         /// Origins, separated by commas, whose pages may send requests of S3 (`*`: all); browsers ask before they do.
         cors_preflight_allow_origin: Vec<String> = "",
         /// Answer 429 rather than 503 to clients that send too many requests.

@@ -36,6 +36,14 @@ const NOT_CARRIED: [&str; 17] = [
     "last-modified",
 ];
 
+/// Without what the source's listing says of it; what a feature has set for the copy comes behind.
+fn without_overrides(headers: HeaderMap) -> HeaderMap {
+    let pairs = headers
+        .iter()
+        .filter(|(name, _)| !name.as_str().starts_with(LISTING_OVERRIDE));
+    pairs.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
 /// The query of a copy: some of it is for the source, some for the destination.
 pub(super) struct Query {
     pairs: Vec<String>,
@@ -132,13 +140,19 @@ impl<'a> Carried<'a> {
         };
         let mut headers = HeaderMap::with_capacity(self.source.len() + asked.len());
         copy(self.source, &mut headers, wanted);
+        let is_vouched_for = self.is_vouched_for();
+        if !is_vouched_for {
+            headers = without_overrides(headers);
+        }
         copy(&asked, &mut headers, |_| true);
         if self.manifest_get
             && let Some(manifest) = self.source.get("x-object-manifest")
         {
             headers.insert("x-object-manifest", manifest.clone());
         }
-        self.vouch(&mut headers);
+        if is_vouched_for && let Some(etag) = self.source.get(ETAG).and_then(|etag| etag.to_str().ok()) {
+            set_header(&mut headers, "etag", bare_etag(etag));
+        }
         if asked.get(CONTENT_TYPE).is_none_or(HeaderValue::is_empty)
             && let Some(content_type) = self.source.get(CONTENT_TYPE)
         {
@@ -148,21 +162,11 @@ impl<'a> Carried<'a> {
         self.summary(&request.headers, path)
     }
 
-    /// The source's ETag, if the copy must have the same.
-    fn vouch(&self, headers: &mut HeaderMap) {
+    /// Whether the copy must have the source's ETag.
+    fn is_vouched_for(&self) -> bool {
         let is_manifest = self.source.contains_key("x-object-manifest") && !self.manifest_get;
         let is_itself = !self.source.contains_key("x-static-large-object") && !is_manifest;
-        if self.status == StatusCode::OK && is_itself {
-            if let Some(etag) = self.source.get(ETAG).and_then(|etag| etag.to_str().ok()) {
-                set_header(headers, "etag", bare_etag(etag));
-            }
-            return;
-        }
-        let overrides = |name: &&HeaderName| name.as_str().starts_with(LISTING_OVERRIDE);
-        let overrides: Vec<HeaderName> = headers.keys().filter(overrides).cloned().collect();
-        for name in overrides {
-            headers.remove(name);
-        }
+        self.status == StatusCode::OK && is_itself
     }
 
     fn summary(&self, stored: &HeaderMap, path: &EntityPath) -> CopySummary {

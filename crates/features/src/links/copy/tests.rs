@@ -97,6 +97,7 @@ async fn what_is_no_whole_object_vouches_for_nothing() {
             ("x-copy-from", "d/p"),
             ("x-copy-from-account", "b"),
             ("x-fresh-metadata", "yes"),
+            ("x-object-sysmeta-container-update-override-size", "9"),
         ],
     );
     let part = || {
@@ -110,6 +111,7 @@ async fn what_is_no_whole_object_vouches_for_nothing() {
     assert_eq!((put.header("etag"), put.header("x-object-meta-a")), (None, None));
     assert_eq!(put.header("x-object-sysmeta-a"), Some("2"));
     assert_eq!(put.header("x-object-sysmeta-container-update-override-etag"), None);
+    assert_eq!(put.header("x-object-sysmeta-container-update-override-size"), Some("9"));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 //! Always holds: the object is a static large object, so that every part is looked at before it is stored; one that is
 //! complete already answers as it did the first time.
 
+use super::super::access_checks::{OBJECTS_LIST, UPLOADS_LIST};
 use super::super::conditional::LONG_LEASE;
 use super::super::{Done, Operation, document};
 use super::checksums::Claims;
@@ -76,6 +77,11 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
     if let Some(kept) = checksum.as_ref().and_then(StoredChecksum::stored) {
         put.headers.insert(STORED_CHECKSUM, kept);
     }
+    // An upload that was begun without `s3_acl` has no list.
+    put.headers.extend(match open.headers.get(UPLOADS_LIST) {
+        Some(list) => Some((OBJECTS_LIST, list.clone())),
+        None => operation.list_of_new(OBJECTS_LIST)?,
+    });
     gate.mark(&mut put.headers);
     let response = operation.send(put).await;
     if !response.status().is_success() {

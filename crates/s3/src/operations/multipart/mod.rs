@@ -24,6 +24,7 @@ pub(super) mod complete;
 pub(super) mod list;
 pub(super) mod part;
 
+use super::access_checks::UPLOADS_LIST;
 use super::{Done, Operation, document, headers};
 use crate::checksum_of_parts::StoredChecksum;
 use crate::checksum_of_parts::WantedChecksum;
@@ -73,6 +74,7 @@ pub(super) async fn create(operation: Operation<'_>) -> Done {
     if let Some(kept) = checksum.and_then(WantedChecksum::stored) {
         stored.insert(CHECKSUM_OF_PARTS, kept);
     }
+    stored.extend(operation.list_of_new(UPLOADS_LIST)?);
     let bucket = operation
         .send(operation.further(Method::HEAD, operation.container()))
         .await;

@@ -3,10 +3,15 @@
 use super::super::copy::{copied, look_at_source, source};
 use super::super::object::upload;
 use super::super::{Done, Operation};
-use crate::checksum::Algorithm;
-use crate::error::{INVALID_ARGUMENT, INVALID_RANGE};
+use crate::checksum::{Algorithm, PassingChecksum};
+use crate::checksum_of_parts::{STORED_CHECKSUM, StoredChecksum};
+use crate::error::{ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_RANGE};
 use http::Method;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RANGE};
+use request_pipeline::ClientRequest;
+use vocabulary::EntityPath;
+
+const RANGE_OF_SOURCE: &str = "x-amz-copy-source-range";
 
 /// UploadPart.
 pub(in super::super) async fn put(mut operation: Operation<'_>) -> Done {
@@ -25,20 +30,72 @@ pub(in super::super) async fn copy(operation: Operation<'_>) -> Done {
     let open = operation.open_upload().await?;
     let source = source(&operation)?;
     let found = look_at_source(&operation, &source).await?;
+    let range = operation.request.headers.get(RANGE_OF_SOURCE).cloned();
+    if let Some(range) = &range {
+        check_range(range.to_str().unwrap_or_default(), &found)?;
+    }
+    if let Some(wanted) = open.wanted_checksum() {
+        let mut get = source.read(&operation);
+        get.headers.extend(range.map(|range| (RANGE, range)));
+        let part = operation.part(&open.id, number);
+        return copy_with_checksum(&operation, get, part, wanted.algorithm).await;
+    }
     let mut put = operation.further(Method::PUT, operation.part(&open.id, number));
     source.ask(&operation, &mut put);
     put.set_header("x-fresh-metadata", "true");
     put.headers
         .insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-    if let Some(range) = operation.request.header("x-amz-copy-source-range") {
-        check_range(range, &found)?;
-        put.set_header("range", range);
-    }
+    put.headers.extend(range.map(|range| (RANGE, range)));
     let response = operation.send(put).await;
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
     }
-    Ok(copied(&operation, response.headers(), "CopyPartResult"))
+    Ok(copied(&operation, response.headers(), "CopyPartResult", None))
+}
+
+/// Copies what the request reads, of an upload with checksums: the bytes come through here.
+async fn copy_with_checksum(
+    operation: &Operation<'_>,
+    get: ClientRequest,
+    part: EntityPath,
+    algorithm: Algorithm,
+) -> Done {
+    let response = operation.send(get).await;
+    if !response.status().is_success() {
+        return Err(operation.refusal(&response).await);
+    }
+    let length = response.body().length();
+    let length = length.ok_or_else(|| INTERNAL_ERROR.saying("The length of the source is not known."))?;
+    let most = operation.service.limits.max_file_size;
+    if length > most {
+        return Err(ENTITY_TOO_LARGE.about("MaxSizeAllowed", most.to_string()));
+    }
+    let (body, passing) = PassingChecksum::of(response.into_body(), algorithm);
+    let mut put = operation.further(Method::PUT, part);
+    put.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    put.headers
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    put.body = body;
+    let checksum = move || StoredChecksum {
+        algorithm,
+        value: passing.value(),
+    };
+    let behind = checksum.clone();
+    put.footers = Some(Box::new(move || {
+        let kept = behind().stored();
+        let kept = kept.map(|kept| (HeaderName::from_static(STORED_CHECKSUM), kept));
+        Ok(kept.into_iter().collect())
+    }));
+    let response = operation.send(put).await;
+    if !response.status().is_success() {
+        return Err(operation.refusal(&response).await);
+    }
+    Ok(copied(
+        operation,
+        response.headers(),
+        "CopyPartResult",
+        Some(&checksum()),
+    ))
 }
 
 /// How the checksum is made that the request has in its head or behind its body; nothing where there are several, which

@@ -1,0 +1,50 @@
+"""`martlet bench sweep`: one table and one picture for several numbers of workers, sizes, containers and endpoints."""
+
+import csv
+import json
+
+from harness.client import Client
+from harness.places import martlet
+from harness.process import run
+
+
+def bench(*arguments, status=0):
+    done = run([martlet(), "bench", *arguments], check=False, timeout=240)
+    assert done.returncode == status, (done.stdout, done.stderr)
+    return done.stdout, done.stderr
+
+
+def test_each_combination_is_one_point(tmp_path):
+    bench("sweep", "web-site", "--storage", "mock:delay=5", "--over-workers", "1,4", "--over-sizes", "4KB,1500B", "--over-containers", "2,3",
+          "--objects", "2", "--runtime", "400ms", "--json", tmp_path / "s.json", "--html", tmp_path / "s.html", "--csv", tmp_path / "csv")
+    report = json.loads((tmp_path / "s.json").read_text())
+    points = {(point["containers"], point["sizes"], point["workers"]): point["rate"] for point in report["points"]}
+    assert len(points) == len(report["points"]) == 8
+    assert {key[:2] for key in points} == {(containers, size) for containers in (2, 3) for size in ("c(4)KB", "c(1500)B")}
+    for containers, size, _ in points:
+        # Each request takes five milliseconds or a little more, however many there are at a time.
+        assert points[containers, size, 4] > 2 * points[containers, size, 1] > 0
+    rows = list(csv.DictReader((tmp_path / "csv/sweep.csv").open()))
+    assert [row["Workers"] for row in rows] == ["1", "4"] * 4
+    page = (tmp_path / "s.html").read_text()
+    assert page.count("<svg") == 3 and page.count("<tr>") == 9 and "Throughput by workers" in page
+
+
+def test_workers_are_spread_over_the_endpoints(shared, tmp_path):
+    one, other = shared.get("up", "up"), shared.get("separate", "separate")
+    login = ["-A", one.auth_url, "-U", "test:tester", "-K", "testing", "--insecure"]
+    size = ["--containers", "1", "--objects", "4", "--workers", "2", "--runtime", "1s"]
+    addresses = [f"http://127.0.0.1:{store.auth_url.rsplit(':')[2].split('/')[0]}" for store in (one, other)]
+    # Those of the other store know nothing of the token: half of the containers' makers are refused.
+    said, complaints = bench("sweep", "pebbles", *login, *size, "--endpoints", ",".join(addresses), "--csv", tmp_path / "csv", status=1)
+    points = [line.split() for line in said.splitlines()[1:]]
+    assert [point[0] for point in points] == ["1"] and float(points[0][4]) > 0, said
+    assert "more requests failed than it accepts (status 401)" in complaints or "401" in complaints
+    client = Client(one.auth_url)
+    for name in client.send("GET", f"{client.root}?prefix=bench-pebbles-").body.decode().split():
+        for row in json.loads(client.send("GET", f"{client.root}/{name}?format=json").body):
+            client.do("DELETE", name, row["name"])
+        client.do("DELETE", name)
+    client.close()
+    _, complaints = bench("sweep", "pebbles", *login, "--endpoints", "nonsense", status=1)
+    assert "endpoints=nonsense: expected addresses like http://host:port" in complaints
