@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 
+from clients.test_access_keys import Keys, s3_of, sts_of
 from clients.test_boto3 import bucket, client_of, code_of  # noqa: F401 (fixtures)
 from harness import filters
 from harness.systems import running
@@ -87,3 +88,13 @@ def test_forms_that_are_refused(s3, bucket):  # noqa: F811
     bad = dict(form, fields=form["fields"] | {"policy": "e30="})
     assert send(bad, b"hello")[0] == 400
     assert code_of(s3.head_object, Bucket=bucket, Key="k") == "404"
+
+
+def test_temporary_keys_sign_forms(store, s3, bucket):  # noqa: F811
+    key = Keys(store.auth_url).make()
+    session = sts_of(store, key).get_session_token()["Credentials"]
+    form = s3_of(store, session, s3.meta.config.signature_version).generate_presigned_post(bucket, "form")
+    assert send(form, b"hello")[0] == 204 and s3.get_object(Bucket=bucket, Key="form")["Body"].read() == b"hello"
+    del form["fields"]["x-amz-security-token"]
+    status, _, answer = send(form, b"hello")
+    assert status == 403 and b"AccessDenied" in answer  # a condition of its policy names the field

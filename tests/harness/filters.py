@@ -13,7 +13,7 @@ PIPELINE = " ".join([*FRONT, *TEMPAUTH, *FEATURES, "proxy-logging", "proxy-serve
 LEAN = "catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth proxy-logging proxy-server"
 OPTIONS = {"name_check": {"forbidden_chars": "^", "maximum_length": "4096", "forbidden_regexp": "/no-such-name/"},
            "domain_remap": {"storage_domain": "example.com"},
-           "s3api": {"cors_preflight_allow_origin": "*"},
+           "s3api": {"cors_preflight_allow_origin": "*", "access_keys": "true"},
            "versioned_writes": {"allow_versioned_writes": "true", "allow_object_versioning": "true"}}
 
 

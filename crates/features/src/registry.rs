@@ -7,6 +7,7 @@
 //! Deliberately absent: filters that are not served (`settings` says so at start), the memcached
 //! client, which the gateway uses itself.
 
+use crate::access::access_keys::{AccessKeys, AccessKeysApi, store_account};
 use crate::access::authtoken::AuthToken;
 use crate::access::container_sync::ContainerSync;
 use crate::access::formpost::FormPost;
@@ -57,6 +58,16 @@ type Make = fn(&FeatureContext<'_>, &Scope) -> Result<Arc<dyn Feature>, Settings
 /// Every feature, by the filter's entry point (`egg:swift#…`), in alphabetical order. A filter that is made of
 /// several features has a row for each, outermost first.
 pub const FEATURES: &[(&str, Make)] = &[
+    (ACCESS_KEYS, |context, options| {
+        let account = store_account(&context.swift.auto_create_account_prefix);
+        let settings = Options::read(options)?;
+        Ok(Arc::new(AccessKeys::new(&settings, account, context.world.clone())))
+    }),
+    (ACCESS_KEYS_API, |context, options| {
+        let account = store_account(&context.swift.auto_create_account_prefix);
+        let settings = Options::read(options)?;
+        Ok(Arc::new(AccessKeysApi::new(&settings, account, context.world.clone())))
+    }),
     ("account_quotas", |context, _| {
         Ok(Arc::new(AccountQuotas::new(&context.swift.policies)))
     }),
@@ -232,6 +243,12 @@ pub const FEATURES: &[(&str, Make)] = &[
 /// The half of `s3api` that stands behind authentication; it is no filter of its own.
 const S3_OPERATIONS: &str = "s3api-operations";
 
+/// The half of the store of keys that stands right behind `s3api`; it is no filter of its own, so that OpenStack Swift
+/// reads a configuration that has it.
+const ACCESS_KEYS: &str = "s3api-access-keys";
+/// The half behind authentication.
+const ACCESS_KEYS_API: &str = "s3api-access-keys-api";
+
 /// A required filter goes right behind the last of these, counting only their first appearance.
 struct Required {
     filter: &'static str,
@@ -288,7 +305,7 @@ const REQUIRED: [Required; 6] = [
 pub fn build(context: &FeatureContext<'_>) -> Result<Vec<Arc<dyn Feature>>, SettingsError> {
     let named = named(context);
     check_identity_headers(&named)?;
-    let named = with_s3_operations(named)?;
+    let named = with_s3_operations(with_access_keys(named)?)?;
     let before = named.len();
     let pipeline = with_required(named);
     if pipeline.len() != before {
@@ -373,7 +390,8 @@ fn with_s3_operations(mut pipeline: Vec<Stage<'_>>) -> Result<Vec<Stage<'_>>, Se
     let last = pipeline.iter().rposition(|stage| AUTHENTICATORS.contains(&stage.egg));
     let verified = |last: &usize| {
         let between = pipeline.get(front..=*last).unwrap_or_default();
-        between.iter().any(|stage| VERIFY_SIGNATURES.contains(&stage.egg))
+        let verifies = |egg: &str| VERIFY_SIGNATURES.contains(&egg) || egg == ACCESS_KEYS;
+        between.iter().any(|stage| verifies(stage.egg))
     };
     let Some(last) = last.filter(verified) else {
         return Err(options.wrong(
@@ -386,6 +404,43 @@ fn with_s3_operations(mut pipeline: Vec<Stage<'_>>) -> Result<Vec<Stage<'_>>, Se
         options,
     };
     pipeline.insert(last + 1, stage);
+    Ok(pipeline)
+}
+
+/// With the store of keys, where `s3api` has one: right behind it, in front of all that verifies signatures, and right
+/// behind authentication.
+fn with_access_keys(mut pipeline: Vec<Stage<'_>>) -> Result<Vec<Stage<'_>>, SettingsError> {
+    let Some(front) = pipeline.iter().position(|stage| stage.egg == "s3api") else {
+        return Ok(pipeline);
+    };
+    let options = pipeline[front].options.clone();
+    let settings: S3ApiSettings = Options::read(&options)?;
+    let last = pipeline.iter().rposition(|stage| AUTHENTICATORS.contains(&stage.egg));
+    // An order that is wrong is reported by `with_s3_operations`.
+    let Some(last) = last.filter(|last| settings.access_keys && *last > front) else {
+        return Ok(pipeline);
+    };
+    let is_behind = |stage: &Stage<'_>| AUTHENTICATORS.contains(&stage.egg) || VERIFY_SIGNATURES.contains(&stage.egg);
+    if pipeline[..front].iter().any(is_behind) {
+        return Err(options.wrong("access_keys", "s3api in front of all that verifies signatures or users"));
+    }
+    for stage in pipeline.iter().filter(|stage| AUTHENTICATORS.contains(&stage.egg)) {
+        let allows = match stage.egg {
+            "tempauth" => TempAuthSettings::read(&stage.options)?.options.allow_overrides,
+            _ => identity::keystone::KeystoneRules::new(KeystoneAuthSettings::read(&stage.options)?).allows_overrides(),
+        };
+        if !allows {
+            return Err(stage
+                .options
+                .wrong("allow_overrides", "true: the store of access keys is read for no user"));
+        }
+    }
+    let stage = |egg| Stage {
+        egg,
+        options: options.clone(),
+    };
+    pipeline.insert(last + 1, stage(ACCESS_KEYS_API));
+    pipeline.insert(front + 1, stage(ACCESS_KEYS));
     Ok(pipeline)
 }
 

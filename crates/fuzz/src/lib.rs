@@ -79,6 +79,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     of("range", requests::range),
     of("replicate", backend::replicate),
     of("ring", rings::ring),
+    of("s3_bucket_policy", s3::s3_bucket_policy),
     of("s3_chunks", s3::s3_chunks),
     of("s3_form_policy", s3::s3_form_policy),
     of("s3_listing_token", s3::s3_listing_token),

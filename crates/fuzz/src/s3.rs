@@ -3,7 +3,10 @@
 use crate::input::{block_on, body, cut, text};
 use http::{HeaderName, HeaderValue, Method};
 use request_pipeline::Request;
-use s3::parsers::{read_access_list, read_chunks, read_form_policy, read_listing_token, read_signature, read_xml};
+use s3::authority::policy::LARGEST_POLICY;
+use s3::parsers::{
+    read_access_list, read_bucket_policy, read_chunks, read_form_policy, read_listing_token, read_signature, read_xml,
+};
 use settings::S3ApiSettings;
 
 /// Nothing here comes in more than one piece of this size.
@@ -60,6 +63,19 @@ pub(crate) fn s3_signature(bytes: &[u8]) {
         assert!(access_key.len() <= text.len() && !signed.is_empty());
     }
     assert_eq!(read_signature(&request, &settings, 1_369_353_600), read);
+}
+
+/// Policies of buckets: what is stored is read again, and says the same.
+pub(crate) fn s3_bucket_policy(bytes: &[u8]) {
+    let key = text(&bytes[..bytes.len().min(64)]);
+    if let Some((statements, stored, verdict)) = read_bucket_policy(bytes, &key) {
+        assert!(statements <= bytes.len() && stored.len() <= LARGEST_POLICY);
+        assert!(stored.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+        assert_eq!(
+            read_bucket_policy(stored.as_bytes(), &key),
+            Some((statements, stored, verdict))
+        );
+    }
 }
 
 /// Policies of forms.

@@ -4,6 +4,7 @@
 //! 2. [`Authenticator::identify`]: who is asking? A token that is not good ends the request here.
 //! 3. [`Authenticator::authorize`]: may they? Asked by the verb once it knows the container's ACL.
 
+use crate::access_key::KeyHolder;
 use crate::decide::{AccountAclSource, Decision, RequestFacts};
 use crate::signed_request::{SignatureRefusal, SignedIdentity, SignedRequest};
 use crate::user::Identity;
@@ -59,6 +60,12 @@ pub trait Authenticator: Send + Sync {
     /// The user who has signed a request with an access key of this authenticator.
     fn identify_signed(&self, _signed: &SignedRequest) -> Result<SignedIdentity, SignatureRefusal> {
         Err(SignatureRefusal::UnknownKey)
+    }
+
+    /// The user for whom an access key of this account was made, as of now; nothing when there is no such user of the
+    /// account (any more).
+    fn identify_holder(&self, _holder: &KeyHolder, _account: &str) -> Option<Arc<Identity>> {
+        None
     }
 
     /// Whether the user may do what the request asks.

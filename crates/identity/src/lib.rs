@@ -18,10 +18,12 @@
 //! | `X-Account-Access-Control` | `account_acl.rs` |
 //! | Keystone: tokens, callers, rules | `keystone/` |
 //! | signatures of S3 clients | `signed_request.rs` |
+//! | access keys that the cluster keeps, temporary ones | `access_key.rs` |
 //! | users, tokens, `/auth/v1.0` | `tempauth.rs`, `grant.rs`, `tokens.rs` |
 //!
 //! Tests: beside the code, and `tests/` against OpenStack's TempAuth and keystoneauth.
 
+pub mod access_key;
 pub mod account_acl;
 pub mod authenticator;
 pub mod container_acl;
@@ -33,7 +35,9 @@ pub mod signed_request;
 pub mod tempauth;
 pub mod tokens;
 pub mod user;
+pub mod wildcard;
 
+pub use access_key::{KeyHolder, KeyLimits, KeyRecord};
 pub use account_acl::AccountAcl;
 pub use authenticator::{AuthReply, AuthRequest, Authenticator, Unauthorized, header_text, www_authenticate};
 pub use container_acl::{AclError, AclKind, ContainerAcl, clean_container_acl};

@@ -55,6 +55,8 @@ pub struct SignedRequest {
     pub canonical_request: Option<String>,
     /// Of version 4; absent in signatures of version 2.
     pub scope: Option<SigningScope>,
+    /// What comes with a temporary key (`x-amz-security-token`).
+    pub session_token: Option<String>,
 }
 
 impl SignedRequest {
@@ -85,6 +87,8 @@ pub struct VerifiedKey {
     pub signing_key: Option<[u8; 32]>,
     /// `account:user`, or whatever the authenticator calls the user.
     pub user: String,
+    /// The user in words that no other user has, for policies: as `user`, or by ids where names are not unique.
+    pub principal: String,
 }
 
 /// Why a signed request is refused.
@@ -94,6 +98,12 @@ pub enum SignatureRefusal {
     UnknownKey,
     /// The signature was not made with its secret.
     WrongSignature,
+    /// The signature is good, the key disabled, at its end, or its user gone.
+    InactiveKey,
+    /// A temporary key without its token, or a token that is not this key's.
+    InvalidToken,
+    /// A temporary key at its end.
+    ExpiredToken,
 }
 
 /// What an authenticator says of a request whose signature is good.
@@ -140,6 +150,7 @@ mod tests {
             alternative: None,
             canonical_request: None,
             scope: Some(scope),
+            session_token: None,
         };
         assert!(signed.is_signed_with("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"));
         assert!(!signed.is_signed_with("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEy"));
@@ -156,6 +167,7 @@ mod tests {
             alternative: None,
             canonical_request: None,
             scope: None,
+            session_token: None,
         };
         assert!(signed.is_signed_with("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"));
         assert!(!signed.is_signed_with(""));

@@ -3,6 +3,7 @@
 //! Always holds: a token that begins with our prefix is either good or ends the request with 401; one
 //! that does not is as if none had been sent (another authenticator's, perhaps).
 
+use crate::access_key::KeyHolder;
 use crate::authenticator::{
     AuthReply, AuthRequest, Authenticator, Unauthorized, header_text, realm_as_given, www_authenticate,
 };
@@ -206,8 +207,20 @@ impl Authenticator for TempAuth {
             key: VerifiedKey {
                 signing_key,
                 user: signed.access_key.clone(),
+                principal: signed.access_key.clone(),
             },
         })
+    }
+
+    /// A user who is configured, in the user's own account and without a reseller's rights.
+    fn identify_holder(&self, holder: &KeyHolder, account: &str) -> Option<Arc<Identity>> {
+        let user = self.users.get(&holder.user)?;
+        if holder.keystone.is_some() || self.own_account(user) != account {
+            return None;
+        }
+        let groups = self.groups(user).into_iter();
+        let groups = groups.filter(|group| !group.starts_with(".reseller"));
+        Some(Arc::new(Identity::new(groups.collect())))
     }
 
     fn authorize(

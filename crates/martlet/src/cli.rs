@@ -104,6 +104,12 @@ pub enum Command {
     AccountInfo(operator_tools::database_info::DatabaseInfoArguments),
     /// Make and exchange the certificates that nodes of a cluster show each other (cluster_tls).
     ClusterCa(operator_tools::cluster_ca::ClusterCaArguments),
+    /// Make, list, limit, rotate and delete the access keys of S3 that the cluster keeps for an account.
+    ///
+    /// The cluster keeps them where s3api has access_keys = true. It is asked as the account's owner: with -A, -U and
+    /// -K for a user of TempAuth, or with the address and the token that `swift auth` prints for one of Keystone. The
+    /// swift command's variables serve as well.
+    Keys(operator_tools::keys::KeysArguments),
     /// Say what a container's database holds, how far it is sharded, and where it belongs.
     ContainerInfo(operator_tools::database_info::ContainerArguments),
 }
@@ -271,7 +277,7 @@ impl Cli {
 }
 
 /// Commands without a counterpart in OpenStack.
-const OURS: [&str; 3] = ["up", "cluster-ca", "bench"];
+const OURS: [&str; 4] = ["up", "cluster-ca", "bench", "keys"];
 
 /// The words as OpenStack's programs read theirs; those of commands without a counterpart as they are.
 fn as_openstack_reads(line: &mut clap::Command, mut args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {

@@ -108,6 +108,7 @@ fn main() -> ExitCode {
         Command::Orphans(line) => tools::orphans(&line),
         Command::AccountInfo(line) => tools::account_info(&line),
         Command::ContainerInfo(line) => tools::container_info(&line),
+        Command::Keys(line) => tools::keys(&line),
         Command::ClusterCa(line) => tools::cluster_ca(&line),
     };
     match result {

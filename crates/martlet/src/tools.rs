@@ -5,7 +5,7 @@ use crate::failure::CommandFailure;
 use crate::process::StopSignals;
 use operator_tools::console::{Console, ToolStatus, run};
 use operator_tools::{
-    cluster_ca, config, database_info, dispersion, drive_audit, form_signature, get_nodes, object_info, oldies,
+    cluster_ca, config, database_info, dispersion, drive_audit, form_signature, get_nodes, keys, object_info, oldies,
     orphans, recon, recon_cron, reconciler_enqueue,
 };
 use peer::Peers;
@@ -36,6 +36,13 @@ pub fn container_info(line: &database_info::ContainerArguments) -> Result<(), Co
 /// `martlet cluster-ca`.
 pub fn cluster_ca(line: &cluster_ca::ClusterCaArguments) -> Result<(), CommandFailure> {
     tool(|console| cluster_ca::run(line, &World::real(), console))
+}
+
+/// `martlet keys`.
+pub fn keys(line: &keys::KeysArguments) -> Result<(), CommandFailure> {
+    let runtime = runtime()?;
+    let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    tool(|console| runtime.block_on(keys::run(line, environment, &World::real(), console)))
 }
 
 /// `martlet recon`.

@@ -21,6 +21,7 @@
 //! | `recon-cron` | `recon_cron.rs` |
 //! | `reconciler-enqueue` | `reconciler_enqueue.rs` |
 //! | `cluster-ca` | `cluster_ca/` |
+//! | `keys` | `keys.rs` |
 //!
 //! | what they share | file |
 //! |---|---|
@@ -45,6 +46,7 @@ pub mod dispersion;
 pub mod drive_audit;
 pub mod form_signature;
 pub mod get_nodes;
+pub mod keys;
 mod locations;
 pub mod object_info;
 pub mod oldies;

@@ -8,6 +8,7 @@ use crate::info::InfoSource;
 use crate::reply;
 use http::{Extensions, HeaderMap, Method};
 use peer::{Body, Response};
+use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,12 @@ pub trait Authorizer: Send + Sync {
     /// `Err` is the answer to send instead. Sets [`Request::is_owner`].
     /// The core calls it once it knows the container's ACL ([`Request::acl`]).
     async fn authorize(&self, request: &mut ClientRequest, info: &dyn InfoSource) -> Result<(), Response>;
+
+    /// How the user of an account for whom an access key is made is written down: `user`, else the one who asks.
+    /// Nothing when the account has no such user. The authenticator alone reads it again.
+    fn key_holder(&self, _request: &Request, _account: &str, _user: Option<&str>) -> Option<Value> {
+        None
+    }
 }
 
 /// One request of a client, in a box: it is handed on through every feature.

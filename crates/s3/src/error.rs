@@ -41,8 +41,11 @@ codes! {
     CONTENT_SHA256_MISMATCH = "XAmzContentSHA256Mismatch", 400, "The provided 'x-amz-content-sha256' header does not match what was computed.";
     ENTITY_TOO_LARGE = "EntityTooLarge", 400, "Your proposed upload exceeds the maximum allowed object size.";
     ENTITY_TOO_SMALL = "EntityTooSmall", 400, "Your proposed upload is smaller than the minimum allowed object size.";
+    EXPIRED_TOKEN = "ExpiredToken", 400, "The provided token has expired.";
     INCOMPLETE_BODY = "IncompleteBody", 400, "The request body terminated unexpectedly";
     INTERNAL_ERROR = "InternalError", 500, "We encountered an internal error. Please try again.";
+    INVALID_ACCESS_KEY = "InvalidAccessKeyId", 403, "The access key is disabled, at its end, or its user is gone.";
+    INVALID_ACTION = "InvalidAction", 400, "The action is not served.";
     INVALID_ARGUMENT = "InvalidArgument", 400, "Invalid Argument.";
     INVALID_BUCKET_NAME = "InvalidBucketName", 400, "The specified bucket is not valid.";
     INVALID_CHUNK_SIZE = "InvalidChunkSizeError", 403, "Only the last chunk is allowed to have a size less than 8192 bytes";
@@ -56,10 +59,13 @@ codes! {
     INVALID_REQUEST = "InvalidRequest", 400, "Invalid Request.";
     INVALID_STORAGE_CLASS = "InvalidStorageClass", 400, "The storage class you specified is not valid.";
     INVALID_TAG = "InvalidTag", 400, "The tag provided was not a valid tag.";
+    INVALID_TOKEN = "InvalidToken", 400, "The provided token is malformed or otherwise not valid.";
     INVALID_URI = "InvalidURI", 400, "Could not parse the specified URI";
     KEY_TOO_LONG = "KeyTooLongError", 400, "Your key is too long.";
+    MALFORMED_POLICY = "MalformedPolicy", 400, "Policy has invalid content.";
     MALFORMED_ACL = "MalformedACLError", 400, "The XML you provided was not well-formed or did not validate against our published schema.";
     MALFORMED_POST_REQUEST = "MalformedPOSTRequest", 400, "The body of your POST request is not well-formed multipart/form-data.";
+    MALFORMED_QUERY = "MalformedQueryString", 400, "The query string contains a syntax error.";
     MALFORMED_TRAILER = "MalformedTrailerError", 400, "The request contained trailing data that was not well-formed or did not conform to our published schema.";
     MALFORMED_XML = "MalformedXML", 400, "The XML you provided was not well-formed or did not validate against our published schema";
     METADATA_TOO_LARGE = "MetadataTooLarge", 400, "Your metadata headers exceed the maximum allowed metadata size.";
@@ -67,8 +73,11 @@ codes! {
     MISSING_CONTENT_LENGTH = "MissingContentLength", 411, "You must provide the Content-Length HTTP header.";
     MISSING_SECURITY_HEADER = "MissingSecurityHeader", 400, "Your request was missing a required header.";
     NO_SUCH_BUCKET = "NoSuchBucket", 404, "The specified bucket does not exist.";
+    NO_SUCH_BUCKET_POLICY = "NoSuchBucketPolicy", 404, "The bucket policy does not exist";
     NO_SUCH_KEY = "NoSuchKey", 404, "The specified key does not exist.";
     NO_SUCH_LOCK_CONFIGURATION = "ObjectLockConfigurationNotFoundError", 404, "Object Lock configuration does not exist for this bucket";
+    NO_SUCH_OWNERSHIP = "OwnershipControlsNotFoundError", 404, "The bucket ownership controls were not found";
+    NO_SUCH_PUBLIC_ACCESS_BLOCK = "NoSuchPublicAccessBlockConfiguration", 404, "The public access block configuration was not found";
     NO_SUCH_UPLOAD = "NoSuchUpload", 404, "The specified multipart upload does not exist. The upload ID might be invalid, or the multipart upload might have been aborted or completed.";
     NO_SUCH_VERSION = "NoSuchVersion", 404, "The specified version does not exist.";
     NOT_IMPLEMENTED = "NotImplemented", 501, "A header you provided implies functionality that is not implemented.";
@@ -82,6 +91,7 @@ codes! {
     SLOW_DOWN = "SlowDown", 503, "Please reduce your request rate.";
     UNEXPECTED_CONTENT = "UnexpectedContent", 400, "This request does not support content.";
     USER_KEY_MUST_BE_SPECIFIED = "UserKeyMustBeSpecified", 400, "The bucket POST must contain the specified field name. If it is specified, please check the order of the fields.";
+    VALIDATION_ERROR = "ValidationError", 400, "The input does not satisfy the constraints.";
 }
 
 /// A refusal: a code, perhaps with words and fields of its own.

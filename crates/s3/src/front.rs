@@ -15,6 +15,7 @@ use crate::error::{
 use crate::payload::SignedBody;
 use crate::post_form::{PostForm, is_form};
 use crate::signature;
+use crate::sts;
 use http::Method;
 use http::header::{CONTENT_LENGTH, HeaderValue};
 use identity::{SignatureRefusal, SignedRequest};
@@ -131,6 +132,9 @@ impl Feature for S3Front {
         if cross_origin::is_preflight(&request) {
             return cross_origin::preflight(&request, &self.settings.cors_preflight_allow_origin);
         }
+        if sts::is_call(&request) {
+            return Box::pin(sts::answer(request, next, &self.settings, self.clock.now().seconds())).await;
+        }
         let (trans_id, is_head) = (request.trans_id.clone(), request.method == Method::HEAD);
         let has_bucket = bucket_of_host(&request, &self.settings.storage_domain).is_some();
         let mut response = match is_form(&request, has_bucket) && !signature::is_signed(&request) {
@@ -184,7 +188,7 @@ impl S3Front {
         }
         let error: S3Error = match response.status().as_u16() {
             200..=399 => return response,
-            _ if response.extensions().get::<SignatureRefusal>().is_some() => signed.map_or(
+            _ if signature::refusal(&response).code == SIGNATURE_DOES_NOT_MATCH => signed.map_or(
                 SIGNATURE_DOES_NOT_MATCH.into(),
                 |SignedRequest {
                      access_key,
@@ -196,6 +200,7 @@ impl S3Front {
                     S3Error::wrong_signature(access_key, string_to_sign, signature, canonical_request.as_deref())
                 },
             ),
+            _ if response.extensions().get::<SignatureRefusal>().is_some() => signature::refusal(&response),
             401 | 403 => ACCESS_DENIED.into(),
             429 | 498 => self.slow_down(),
             503 => SERVICE_UNAVAILABLE.into(),

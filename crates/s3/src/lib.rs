@@ -16,6 +16,8 @@
 //! | what may pages of other origins ask and see | `cross_origin.rs` |
 //! | is a body what was signed, and its checksums right | `payload.rs`, `checksum.rs`, `chunked.rs` |
 //! | … of an upload in parts | `checksum_of_parts.rs` |
+//! | temporary keys | `sts.rs` |
+//! | may a key do it, does a policy allow it | `authority/`, `operations/admission.rs` |
 //! | S3's own access control lists | `acl/` |
 //! | what becomes of it | `operations/` |
 //! | codes, statuses and documents of refusals | `error.rs` |
@@ -24,6 +26,7 @@
 //! Tests: beside the code; real clients in `tests/clients`.
 
 mod acl;
+pub mod authority;
 mod call;
 mod checksum;
 mod checksum_of_parts;
@@ -36,7 +39,9 @@ pub mod parsers;
 mod payload;
 mod post_form;
 mod signature;
+mod sts;
 mod xml;
 
 pub use front::S3Front;
 pub use operations::S3Operations;
+pub use sts::SessionWish;

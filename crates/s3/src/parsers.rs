@@ -1,6 +1,8 @@
 //! The parsers of bytes that clients send, for fuzz targets (`crates/fuzz`) and tests: plain functions, nothing but
 //! reading.
 
+use crate::authority::actions;
+use crate::authority::policy::{BucketPolicy, PolicyFacts, PolicyVerdict};
 use crate::call::{S3Call, bucket_of_host};
 use crate::checksum::Trailer;
 use crate::chunked::ChunkedBody;
@@ -83,4 +85,19 @@ pub fn read_listing_token(token: &str) -> Option<(String, String)> {
 /// How many conditions the policy of a form has; nothing where it is refused.
 pub fn read_form_policy(policy: &[u8]) -> Option<usize> {
     read_policy(policy).ok().map(|policy| policy.conditions.len())
+}
+
+/// A policy of bucket `b`: how many statements it has, its text as it is stored, and what it says of the deletion of a
+/// key; nothing where it is refused.
+pub fn read_bucket_policy(policy: &[u8], key: &str) -> Option<(usize, String, PolicyVerdict)> {
+    let policy = BucketPolicy::read(policy, "b").ok()?;
+    let facts = PolicyFacts {
+        principal: Some("a:u".to_owned()),
+        source: [10, 0, 0, 1].into(),
+        is_secure: true,
+        now: 1_800_000_000,
+        texts: vec![("s3:prefix", key.to_owned())],
+    };
+    let verdict = policy.verdict(&actions::deletion("b", key, None), &facts, false);
+    Some((policy.statements(), policy.text().to_owned(), verdict))
 }

@@ -34,6 +34,13 @@ impl XmlWriter {
         writer
     }
 
+    /// A document with this root, in the namespace of the security token service.
+    pub fn sts(root: &'static str) -> Self {
+        let mut writer = Self::begun();
+        writer.open_with(root, "xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"");
+        writer
+    }
+
     /// A document with this root and no namespace.
     pub fn plain(root: &'static str) -> Self {
         let mut writer = Self::begun();

@@ -243,7 +243,7 @@ fn filter_options(ini: Ini, cluster: &NewCluster, egg: &str) -> Ini {
             .set("maximum_length", 4096)
             .set("forbidden_regexp", ""),
         // A page needs a key to send anything, and the container's leave to read the answer.
-        "s3api" => ini.set("cors_preflight_allow_origin", "*"),
+        "s3api" => ini.set("cors_preflight_allow_origin", "*").set("access_keys", "true"),
         "domain_remap" => ini.set("storage_domain", "example.com"),
         "versioned_writes" => ini
             .set("allow_versioned_writes", "true")

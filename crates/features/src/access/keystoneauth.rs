@@ -9,14 +9,16 @@
 //! Tests: beside the code, and `tests/api/test_keystone.py` with a real Keystone.
 
 use crate::access::auth_shared::{facts, is_container_sync, tidy_container_acls, unauthorised};
-use http::header::HeaderName;
-use http::{Method, StatusCode};
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Method, StatusCode};
 use identity::keystone::{
     AccountDomain, Caller, DOMAIN_STORED_HEADER, DomainSource, KeystoneRules as Rules, KeystoneVerdict, UNKNOWN_DOMAIN,
 };
-use identity::www_authenticate;
-use request_pipeline::{AccountInfo, Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply};
+use identity::{KeyHolder, www_authenticate};
+use request_pipeline::{AccountInfo, Authorizer, ClientRequest, Feature, InfoSource, Next, Request, Response, reply};
+use serde_json::Value;
 use settings::KeystoneAuthSettings;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What clients see of the stored domain.
@@ -38,7 +40,15 @@ impl KeystoneAuth {
     }
 
     fn equip(&self, request: &mut ClientRequest) {
-        let caller = Caller::of(&request.headers);
+        let is_keystones = |holder: &&KeyHolder| holder.keystone.is_some();
+        let holder = request.extensions.get::<KeyHolder>().filter(is_keystones).cloned();
+        let caller = match holder.and_then(|holder| holder.keystone) {
+            Some(kept_headers) => {
+                request.extensions.remove::<KeyHolder>();
+                Caller::of(&as_headers(&kept_headers))
+            }
+            None => Caller::of(&request.headers),
+        };
         if let Some(caller) = &caller {
             request.notes.set_user(caller.user_id.as_str());
             request.remote_user = Some(caller.project_name.as_str().into());
@@ -70,6 +80,26 @@ impl Feature for KeystoneAuth {
         }
         response
     }
+}
+
+/// What is kept of Keystone's word about a user for whom an access key is made.
+const KEPT: [&str; 8] = [
+    "x-identity-status",
+    "x-user-id",
+    "x-user-name",
+    "x-user-domain-id",
+    "x-project-id",
+    "x-project-name",
+    "x-project-domain-id",
+    "x-roles",
+];
+
+fn as_headers(kept_headers: &BTreeMap<String, String>) -> HeaderMap {
+    let pair = |(name, value): (&String, &String)| {
+        let name = HeaderName::try_from(name).ok()?;
+        Some((name, HeaderValue::from_bytes(value.as_bytes()).ok()?))
+    };
+    kept_headers.iter().filter_map(pair).collect()
 }
 
 /// Decides for one request.
@@ -132,6 +162,26 @@ fn may_store_domain(request: &ClientRequest) -> bool {
 
 #[async_trait::async_trait]
 impl Authorizer for Judge {
+    /// The user who asks, in the project whose account it is, with the roles of now.
+    fn key_holder(&self, request: &Request, account: &str, user: Option<&str>) -> Option<Value> {
+        let caller = self
+            .caller
+            .as_ref()
+            .filter(|caller| self.rules.is_own(account, caller))?;
+        let name = format!("{}:{}", caller.project_name, caller.user_name);
+        if user.is_some_and(|user| user != name) {
+            return None;
+        }
+        let kept = KEPT
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), request.header(name)?.to_owned())));
+        serde_json::to_value(KeyHolder {
+            user: name,
+            keystone: Some(kept.collect()),
+        })
+        .ok()
+    }
+
     async fn authorize(&self, request: &mut ClientRequest, info: &dyn InfoSource) -> Result<(), Response> {
         let verdict = match self.decide(request, DomainSource::NotFetched) {
             KeystoneVerdict::NeedsDomain => self.decide_knowing_the_domain(request, info).await,
@@ -244,5 +294,42 @@ mod tests {
         reseller[4].1 = "ResellerAdmin";
         let made = reply_to("PUT", "/v1/AUTH_p2/c", &reseller, false).await;
         assert_eq!(made, (200, "u1 owner=true reseller=true _unknown".into()));
+    }
+
+    #[tokio::test]
+    async fn a_key_is_made_for_the_user_who_asks() {
+        let document = Document::parse(Path::new("p.conf"), "[filter:k]\nuse = egg:swift#keystoneauth\n").unwrap();
+        let settings = KeystoneAuthSettings::read(&Scope::paste(&document, "filter:k").unwrap()).unwrap();
+        let auth = KeystoneAuth::new(settings);
+        let names = [("x-user-name", "u"), ("x-project-name", "p")];
+        let mut asked = with_headers(with_headers(request("POST", "/v1/AUTH_p1"), &ADMIN), &names);
+        auth.equip(&mut asked);
+        let authorizer = asked.authorizer.clone().unwrap();
+        assert_eq!(authorizer.key_holder(&asked, "AUTH_p2", None), None);
+        assert_eq!(authorizer.key_holder(&asked, "AUTH_p1", Some("p:other")), None);
+        let holder = authorizer.key_holder(&asked, "AUTH_p1", Some("p:u")).unwrap();
+        let holder: KeyHolder = serde_json::from_value(holder).unwrap();
+        assert_eq!(holder.principal(), "p1:u1");
+        // A request with the key has the user's rights, whatever its own headers say.
+        for (account, expected) in [("AUTH_p1", true), ("AUTH_p2", false)] {
+            let mut signed = with_headers(
+                request("PUT", &format!("/v1/{account}/c")),
+                &[
+                    ("x-identity-status", "Confirmed"),
+                    ("x-project-id", "p2"),
+                    ("x-roles", "admin"),
+                ],
+            );
+            signed.extensions.insert(holder.clone());
+            auth.equip(&mut signed);
+            assert!(signed.extensions.get::<KeyHolder>().is_none());
+            let authorizer = signed.authorizer.clone().unwrap();
+            let core = AccountCore(AccountInfo::default());
+            assert_eq!(
+                authorizer.authorize(&mut signed, &core).await.is_ok(),
+                expected,
+                "{account}"
+            );
+        }
     }
 }

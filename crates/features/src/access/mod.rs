@@ -4,6 +4,7 @@
 //! |---|---|
 //! | TempAuth | `tempauth.rs` |
 //! | Keystone | `authtoken/`, `keystoneauth.rs`; signatures of S3 `s3token.rs` |
+//! | access keys of S3 that the cluster keeps | `access_keys/` |
 //! | what both authenticators share | `auth_shared.rs` |
 //! | whether a client may see what a feature found by itself | `authorised.rs` |
 //! | signed addresses and forms | `tempurl/`, `formpost/`, `signatures.rs` |
@@ -11,6 +12,7 @@
 //! | accounts that cannot be changed | `read_only.rs` |
 //! | objects that other clusters sync here | `container_sync.rs`, `sync_realms.rs` |
 
+pub mod access_keys;
 mod auth_shared;
 pub mod authorised;
 pub mod authtoken;

@@ -144,6 +144,8 @@ impl S3Token {
         request.extensions.insert(VerifiedKey {
             signing_key: scope.zip(secret).map(|(scope, secret)| scope.signing_key(secret)),
             user: format!("{}:{}", header(token, "x-project-name"), header(token, "x-user-name")),
+            // Other domains may have users and projects of the same names.
+            principal: format!("{own}:{}", header(token, "x-user-id")),
         });
     }
 }

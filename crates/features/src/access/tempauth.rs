@@ -12,10 +12,11 @@ use http::header::HeaderValue;
 use http::{Method, StatusCode};
 use identity::account_acl::{HEADER as ACCOUNT_ACL, STORED_HEADER as STORED_ACCOUNT_ACL};
 use identity::{
-    AccountAcl, AccountAclSource, AuthReply, AuthRequest, Authenticator, Decision, Identity, SignatureRefusal,
-    SignedRequest, www_authenticate,
+    AccountAcl, AccountAclSource, AuthReply, AuthRequest, Authenticator, Decision, Identity, KeyHolder,
+    SignatureRefusal, SignedRequest, www_authenticate,
 };
-use request_pipeline::{Authorizer, ClientRequest, Feature, InfoSource, Next, Response, reply, set_header};
+use request_pipeline::{Authorizer, ClientRequest, Feature, InfoSource, Next, Request, Response, reply, set_header};
+use serde_json::Value;
 use std::sync::Arc;
 use telemetry::Statsd;
 use vocabulary::Fault;
@@ -104,6 +105,25 @@ impl Auth {
         Ok(())
     }
 
+    /// The user for whom the access key of the request was made, where TempAuth has made users.
+    fn identify_holder(&self, request: &mut ClientRequest, holder: &KeyHolder) -> Result<(), SignatureRefusal> {
+        let account = request.entity.as_deref().map_or("", |entity| &entity.account);
+        let identity = self.authenticator.identify_holder(holder, account);
+        self.equip(request, Some(identity.ok_or(SignatureRefusal::InactiveKey)?));
+        Ok(())
+    }
+
+    /// What is verified of the signature of the request, if it has one.
+    fn identify_key(&self, request: &mut ClientRequest) -> Option<Result<(), SignatureRefusal>> {
+        if let Some(signed) = request.extensions.remove::<Arc<SignedRequest>>() {
+            return Some(self.identify_signed(request, &signed));
+        }
+        let is_ours = |holder: &&KeyHolder| holder.keystone.is_none();
+        let holder = request.extensions.get::<KeyHolder>().filter(is_ours).cloned()?;
+        request.extensions.remove::<KeyHolder>();
+        Some(self.identify_holder(request, &holder))
+    }
+
     fn equip(&self, request: &mut ClientRequest, identity: Option<Arc<Identity>>) {
         if let Some(identity) = &identity {
             request.notes.set_user(identity.user());
@@ -125,7 +145,7 @@ impl Feature for Auth {
         self.name
     }
 
-    fn info(&self) -> Vec<(&'static str, serde_json::Value)> {
+    fn info(&self) -> Vec<(&'static str, Value)> {
         vec![self.authenticator.info()]
     }
 
@@ -133,8 +153,8 @@ impl Feature for Auth {
         if request.authorize_override && self.allow_overrides {
             return next.run(request).await;
         }
-        if let Some(signed) = request.extensions.remove::<Arc<SignedRequest>>() {
-            if let Err(refusal) = self.identify_signed(&mut request, &signed) {
+        if let Some(verified) = self.identify_key(&mut request) {
+            if let Err(refusal) = verified {
                 self.statsd.increment("unauthorized");
                 let mut response = reply::status_for(&request.method, 403);
                 response.extensions_mut().insert(refusal);
@@ -185,6 +205,15 @@ impl Judge {
 
 #[async_trait::async_trait]
 impl Authorizer for Judge {
+    fn key_holder(&self, _request: &Request, account: &str, user: Option<&str>) -> Option<Value> {
+        let holder = KeyHolder {
+            user: user.or(self.identity.as_deref().map(Identity::user))?.to_owned(),
+            keystone: None,
+        };
+        self.authenticator.identify_holder(&holder, account)?;
+        serde_json::to_value(holder).ok()
+    }
+
     async fn authorize(&self, request: &mut ClientRequest, info: &dyn InfoSource) -> Result<(), Response> {
         let decision = match self.decide(request, AccountAclSource::NotFetched) {
             Decision::NeedsAccountAcl => self.decide_knowing_the_account(request, info).await,

@@ -140,6 +140,42 @@ fn s3_is_served_where_its_signatures_are_verified() {
 }
 
 #[test]
+fn keys_of_the_store_come_first() {
+    let document = Document::parse(
+        Path::new("p.conf"),
+        "[filter:s3api]\nuse = egg:swift#s3api\naccess_keys = true\n[filter:tempauth]\nuse = egg:swift#tempauth\n\
+         user_a_b = c\n[filter:keystoneauth]\nuse = egg:swift#keystoneauth\n[filter:strict]\n\
+         use = egg:swift#tempauth\nuser_a_b = c\nallow_overrides = false\n",
+    )
+    .unwrap();
+    for (named, expected) in [
+        (
+            "s3api tempauth slo",
+            Some("s3api s3api-access-keys tempauth s3api-operations s3api-access-keys-api slo"),
+        ),
+        (
+            "authtoken s3api s3token keystoneauth",
+            Some("authtoken s3api s3api-access-keys s3token keystoneauth s3api-operations s3api-access-keys-api"),
+        ),
+        (
+            "s3api keystoneauth",
+            Some("s3api s3api-access-keys keystoneauth s3api-operations s3api-access-keys-api"),
+        ),
+        ("s3token s3api keystoneauth", None),
+        ("tempauth s3api", None),
+        ("s3api strict", None),
+    ] {
+        let stages = named.split_whitespace().map(|name| Stage {
+            egg: if name == "strict" { "tempauth" } else { name },
+            options: Scope::paste(&document, &format!("filter:{name}")).unwrap_or_else(|_| Scope::empty()),
+        });
+        let made = with_access_keys(stages.collect()).and_then(with_s3_operations).ok();
+        let names = made.map(|stages| stages.iter().map(|stage| stage.egg).collect::<Vec<_>>().join(" "));
+        assert_eq!(names.as_deref(), expected, "{named}");
+    }
+}
+
+#[test]
 fn clients_do_not_say_themselves_who_they_are() {
     for (named, is_taken) in [
         ("authtoken s3api s3token keystoneauth", true),

@@ -38,6 +38,7 @@ fn signing() -> ChunkSigning {
         alternative: None,
         canonical_request: None,
         scope: Some(scope),
+        session_token: None,
     };
     ChunkSigning::new(key, "20130524T000000Z", Arc::new(head))
 }

@@ -14,6 +14,8 @@
 //! | CopyObject | `copy.rs` |
 //! | DeleteObjects | `multi_delete.rs` |
 //! | multipart uploads | `multipart/` |
+//! | limits of keys, policies, public access blocks applied | `admission.rs` |
+//! | policies, public access blocks, ownership controls stored | `bucket_policy.rs`, `public_access.rs` |
 //! | versions | `versions.rs` |
 //! | tags | `tagging.rs` |
 //! | GetObjectAttributes | `attributes.rs` |
@@ -22,8 +24,10 @@
 
 mod access;
 mod access_checks;
+mod admission;
 mod attributes;
 mod bucket;
+mod bucket_policy;
 mod conditional;
 mod copy;
 mod headers;
@@ -32,12 +36,14 @@ mod multi_delete;
 mod multipart;
 mod object;
 mod own_acl;
+mod public_access;
 mod service;
 mod tag_set;
 mod tagging;
 mod versions;
 
 use self::access_checks::AllowedBy;
+use self::admission::Rights;
 use crate::call::S3Call;
 use crate::cross_origin;
 use crate::error::{
@@ -50,7 +56,7 @@ use crate::payload::SignedBody;
 use crate::xml::XmlWriter;
 use http::Method;
 use http::header::HeaderValue;
-use identity::{SignedRequest, VerifiedKey};
+use identity::{KeyHolder, SignedRequest, VerifiedKey};
 use request_pipeline::cors::{self, CorsSettings};
 use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use settings::S3ApiSettings;
@@ -75,6 +81,7 @@ struct Operation<'a> {
     request: ClientRequest,
     call: Arc<S3Call>,
     next: Next,
+    rights: Rights,
     /// By which lists of S3's own the operation is allowed; nothing where the account's own authorisation decides.
     allowed: Option<AllowedBy>,
 }
@@ -109,8 +116,9 @@ impl Feature for S3Operations {
         };
         request.extensions.remove::<Arc<S3Call>>();
         let trans_id = request.trans_id.clone();
-        if request.extensions.remove::<Arc<SignedRequest>>().is_some() {
-            // No authenticator has looked at the signature: it may be anything.
+        let is_unverified = request.extensions.remove::<Arc<SignedRequest>>().is_some();
+        if is_unverified || request.extensions.get::<KeyHolder>().is_some() {
+            // No authenticator has looked at the signature, which may be anything, or at the key's user.
             let mut response = S3Error::from(ACCESS_DENIED).answer(&trans_id);
             response.extensions_mut().insert(InS3sForm);
             return response;
@@ -122,14 +130,19 @@ impl Feature for S3Operations {
             }
             _ => None,
         };
-        let operation = Operation {
+        let mut operation = Operation {
             service: self,
             request,
             call,
             next,
+            rights: Rights::default(),
             allowed: None,
         };
-        let mut response = match Box::pin(operation.run()).await {
+        let done = match operation.admit().await {
+            Ok(()) => Box::pin(operation.run()).await,
+            Err(refusal) => Err(refusal),
+        };
+        let mut response = match done {
             Ok(response) => response,
             Err(error) => error.answer(&trans_id),
         };
@@ -165,6 +178,9 @@ impl Operation<'_> {
             ((true, _), &Method::GET, Some("tagging")) => tagging::get(self).await,
             ((true, _), &Method::PUT, Some("tagging")) => tagging::put(self).await,
             ((true, _), &Method::DELETE, Some("tagging")) => tagging::delete(self).await,
+            ((true, false), _, Some("policy" | "policyStatus" | "publicAccessBlock" | "ownershipControls")) => {
+                self.run_rights(&method).await
+            }
             ((true, false), &Method::GET, Some("logging")) => access::logging(self).await,
             ((true, false), &Method::GET, Some("object-lock")) => access::object_lock(self).await,
             ((true, false), &Method::HEAD, None) => bucket::head(self).await,
@@ -188,9 +204,7 @@ impl Operation<'_> {
             }
             ((true, true), &Method::PUT, None) => object::put(self).await,
             ((true, true), &Method::DELETE, None) => object::delete(self).await,
-            (_, _, Some(subresource)) => Err(NOT_IMPLEMENTED
-                .saying("The requested resource is not implemented")
-                .with("ResourceType", subresource)),
+            (_, _, Some(subresource)) => Err(not_implemented(subresource)),
             _ => {
                 let resource = match level {
                     (false, _) => "SERVICE",
@@ -202,6 +216,24 @@ impl Operation<'_> {
                     .about("Method", method.as_str())
                     .with("ResourceType", resource))
             }
+        }
+    }
+
+    /// Policies, public access blocks and ownership controls of buckets.
+    async fn run_rights(self, method: &Method) -> Done {
+        let subresource = self.call.subresource().unwrap_or_default();
+        match (method, subresource) {
+            (&Method::GET, "policy") => bucket_policy::get(self).await,
+            (&Method::PUT, "policy") => bucket_policy::put(self).await,
+            (&Method::DELETE, "policy") => bucket_policy::delete(self).await,
+            (&Method::GET, "policyStatus") => bucket_policy::status(self).await,
+            (&Method::GET, "publicAccessBlock") => public_access::get_block(self).await,
+            (&Method::PUT, "publicAccessBlock") => public_access::put_block(self).await,
+            (&Method::DELETE, "publicAccessBlock") => public_access::delete_block(self).await,
+            (&Method::GET, "ownershipControls") => public_access::get_ownership(self).await,
+            (&Method::PUT, "ownershipControls") => public_access::put_ownership(self).await,
+            (&Method::DELETE, "ownershipControls") => public_access::delete_ownership(self).await,
+            _ => Err(not_implemented(subresource)),
         }
     }
 
@@ -304,6 +336,12 @@ impl Operation<'_> {
             status => refusal_of_status(status, self.service.settings.ratelimit_as_client_error),
         }
     }
+}
+
+fn not_implemented(subresource: &str) -> S3Error {
+    NOT_IMPLEMENTED
+        .saying("The requested resource is not implemented")
+        .with("ResourceType", subresource)
 }
 
 fn refusal_of_status(status: u16, rate_limits_are_client_errors: bool) -> S3Error {

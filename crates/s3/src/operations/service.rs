@@ -47,7 +47,9 @@ pub(super) async fn list_buckets(operation: Operation<'_>) -> Done {
     xml.text("DisplayName", &user);
     xml.close();
     xml.open("Buckets");
-    for bucket in operation.shown(buckets).await {
+    let mut shown = operation.shown(buckets).await;
+    shown.retain(|bucket| operation.shows_bucket(&bucket.name));
+    for bucket in shown {
         xml.open("Bucket");
         xml.text("Name", &bucket.name);
         xml.text("CreationDate", &listed_time(&bucket.last_modified));

@@ -27,6 +27,7 @@ fn signed(payload: &str) -> SignedBody {
             alternative: None,
             canonical_request: None,
             scope: None,
+            session_token: None,
         }),
     }
 }

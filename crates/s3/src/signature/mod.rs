@@ -10,12 +10,18 @@
 mod v2;
 mod v4;
 
-use crate::error::{ACCESS_DENIED, INVALID_ARGUMENT, REQUEST_TIME_TOO_SKEWED, S3Error};
+use crate::error::{
+    ACCESS_DENIED, EXPIRED_TOKEN, INVALID_ACCESS_KEY, INVALID_ARGUMENT, INVALID_TOKEN, REQUEST_TIME_TOO_SKEWED,
+    S3Error, SERVICE_UNAVAILABLE, SIGNATURE_DOES_NOT_MATCH,
+};
 use crate::payload::PayloadHash;
 use crate::post_form::PostForm;
-use identity::SignedRequest;
-use request_pipeline::Request;
+use identity::{SignatureRefusal, SignedRequest};
+use request_pipeline::{Request, Response};
 use settings::S3ApiSettings;
+
+/// What comes with a temporary key.
+const TOKEN: &str = "x-amz-security-token";
 
 /// A signature that was read, and what it says of the body.
 #[derive(Debug)]
@@ -28,8 +34,36 @@ pub struct S3Signature {
     pub time: String,
 }
 
+/// Reads the signature of a call of the security token service, whose body has this hash.
+pub fn of_sts(request: &Request, hash: String, settings: &S3ApiSettings, now: u64) -> Result<S3Signature, S3Error> {
+    let header = request.header("authorization").unwrap_or_default();
+    let mut signature = v4::of_sts(request, header, hash, settings, now)?;
+    signature.signed.session_token = request.header(TOKEN).map(str::to_owned);
+    Ok(signature)
+}
+
 /// Reads the signature of a request; nothing when it has none. `bucket` is that of the host, in virtual-hosted style.
 pub fn read(
+    request: &Request,
+    bucket: Option<&str>,
+    settings: &S3ApiSettings,
+    now: u64,
+) -> Result<Option<S3Signature>, S3Error> {
+    let mut read = read_signature(request, bucket, settings, now)?;
+    if let Some(signature) = &mut read {
+        let header = request.header(TOKEN).map(str::to_owned);
+        // In an address it has the spelling of either version of signatures.
+        let parameter = || {
+            ["X-Amz-Security-Token", TOKEN]
+                .into_iter()
+                .find_map(|name| request.param(name)?.ok())
+        };
+        signature.signed.session_token = header.or_else(parameter);
+    }
+    Ok(read)
+}
+
+fn read_signature(
     request: &Request,
     bucket: Option<&str>,
     settings: &S3ApiSettings,
@@ -59,10 +93,26 @@ pub fn of_form(form: &PostForm, settings: &S3ApiSettings) -> Result<Option<S3Sig
         (None, false) => Ok(None),
         (None, true) => Err(INVALID_ARGUMENT.saying("Bucket POST must contain a field named 'policy'.")),
         (Some(_), false) => Err(INVALID_ARGUMENT.saying("Bucket POST must contain a signature of its policy.")),
-        (Some(policy), true) => match form.field("awsaccesskeyid") {
-            Some(_) => v2::of_form(form, policy, settings).map(Some),
-            None => v4::of_form(form, policy, settings).map(Some),
-        },
+        (Some(policy), true) => {
+            let mut signature = match form.field("awsaccesskeyid") {
+                Some(_) => v2::of_form(form, policy, settings)?,
+                None => v4::of_form(form, policy, settings)?,
+            };
+            signature.signed.session_token = form.field(TOKEN).map(str::to_owned);
+            Ok(Some(signature))
+        }
+    }
+}
+
+/// Why an authenticator has refused a signature.
+pub(crate) fn refusal(response: &Response) -> S3Error {
+    match response.extensions().get::<SignatureRefusal>() {
+        Some(SignatureRefusal::UnknownKey | SignatureRefusal::WrongSignature) => SIGNATURE_DOES_NOT_MATCH.into(),
+        Some(SignatureRefusal::InactiveKey) => INVALID_ACCESS_KEY.into(),
+        Some(SignatureRefusal::InvalidToken) => INVALID_TOKEN.into(),
+        Some(SignatureRefusal::ExpiredToken) => EXPIRED_TOKEN.into(),
+        None if response.status() == 503 => SERVICE_UNAVAILABLE.into(),
+        None => ACCESS_DENIED.into(),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Source: AWS, "Signing and authenticating REST requests (AWS Signature Version 2)".
 
-use super::{S3Signature, check_skew, sent_name};
+use super::{S3Signature, TOKEN, check_skew, sent_name};
 use crate::error::{ACCESS_DENIED, INVALID_ARGUMENT, INVALID_REQUEST, S3Error};
 use crate::payload::PayloadHash;
 use crate::post_form::PostForm;
@@ -119,6 +119,7 @@ pub(super) fn of_form(form: &PostForm, policy: &str, settings: &S3ApiSettings) -
             alternative: None,
             canonical_request: None,
             scope: None,
+            session_token: None,
         },
         payload: PayloadHash::Unsigned,
         time: String::new(),
@@ -157,6 +158,7 @@ fn signature_of(request: &Request, access_key: &str, signature: &str, date: &str
             string_to_sign: format!("{head}{path}{parameters}"),
             canonical_request: None,
             scope: None,
+            session_token: None,
         },
         payload: request
             .header("x-amz-content-sha256")
@@ -168,18 +170,24 @@ fn signature_of(request: &Request, access_key: &str, signature: &str, date: &str
 fn amz_headers(request: &Request) -> String {
     let names = request.headers.keys().map(|name| name.as_str());
     let names = names.filter(|name| name.starts_with("x-amz-"));
-    // Signed in the spelling that the client knows.
-    let mut names: Vec<_> = names.map(|name| (sent_name(name), name)).collect();
-    names.sort_unstable();
-    let mut out = String::new();
-    for (name, here) in names {
-        let values = request.headers.get_all(here).iter();
-        let values: Vec<_> = values
-            .map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
-            .collect();
-        out.push_str(&format!("{name}:{}\n", values.join(",")));
+    let mut signed: Vec<(String, String)> = names
+        .map(|name| {
+            let values = request.headers.get_all(name).iter();
+            let values: Vec<_> = values
+                .map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
+                .collect();
+            // Signed in the spelling that the client knows.
+            (sent_name(name), values.join(","))
+        })
+        .collect();
+    // A token that stands in the address was signed as the header that it stands for.
+    if let Some(Ok(token)) = request.param(TOKEN)
+        && !request.headers.contains_key(TOKEN)
+    {
+        signed.push((TOKEN.to_owned(), token));
     }
-    out
+    signed.sort_unstable();
+    signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect()
 }
 
 /// The signed parameters in order, behind a question mark.

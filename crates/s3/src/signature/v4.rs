@@ -42,27 +42,7 @@ pub(super) fn of_header(
     settings: &S3ApiSettings,
     now: u64,
 ) -> Result<S3Signature, S3Error> {
-    let mut found = [None, None, None];
-    for part in header[ALGORITHM.len()..].split(',') {
-        let (name, value) = part.trim().split_once('=').unwrap_or((part.trim(), ""));
-        let at = match name {
-            "Credential" => 0,
-            "SignedHeaders" => 1,
-            "Signature" => 2,
-            _ => continue,
-        };
-        found[at] = Some(value.to_owned());
-    }
-    let [Some(credential), Some(signed_headers), Some(signature)] = found else {
-        return Err(AUTHORIZATION_HEADER_MALFORMED.into());
-    };
-    let time = time_of_headers(request)?;
-    let parts = Parts {
-        credential,
-        signed_headers,
-        signature,
-        time,
-    };
+    let parts = parts_of_header(request, &header[ALGORITHM.len()..])?;
     let payload = request.header("x-amz-content-sha256").map(PayloadHash::parse);
     if let Some(PayloadHash::Sha256(text)) = &payload
         && !is_digest(text)
@@ -77,12 +57,60 @@ pub(super) fn of_header(
     }
     let payload = payload
         .ok_or_else(|| INVALID_REQUEST.saying("Missing required header for this request: x-amz-content-sha256"))?;
+    finish_of_header(request, parts, payload, "s3", settings, now)
+}
+
+/// Of `Authorization` of a call of the security token service, whose body has this hash.
+pub(super) fn of_sts(
+    request: &Request,
+    header: &str,
+    hash: String,
+    settings: &S3ApiSettings,
+    now: u64,
+) -> Result<S3Signature, S3Error> {
+    let header = header.strip_prefix(ALGORITHM).ok_or(AUTHORIZATION_HEADER_MALFORMED)?;
+    let parts = parts_of_header(request, header)?;
+    finish_of_header(request, parts, PayloadHash::Sha256(hash), "sts", settings, now)
+}
+
+fn finish_of_header(
+    request: &Request,
+    parts: Parts,
+    payload: PayloadHash,
+    service: &str,
+    settings: &S3ApiSettings,
+    now: u64,
+) -> Result<S3Signature, S3Error> {
     let signed_at = seconds(&parts.time).ok_or_else(no_date)?;
-    let scope = scope(&parts, settings, |message| {
+    let scope = scope(&parts, service, settings, |message| {
         AUTHORIZATION_HEADER_MALFORMED.saying(message)
     })?;
     check_skew(signed_at, now, settings)?;
     finish(request, parts, scope, payload, "")
+}
+
+/// The parts behind the name of the algorithm.
+fn parts_of_header(request: &Request, header: &str) -> Result<Parts, S3Error> {
+    let mut found = [None, None, None];
+    for part in header.split(',') {
+        let (name, value) = part.trim().split_once('=').unwrap_or((part.trim(), ""));
+        let at = match name {
+            "Credential" => 0,
+            "SignedHeaders" => 1,
+            "Signature" => 2,
+            _ => continue,
+        };
+        found[at] = Some(value.to_owned());
+    }
+    let [Some(credential), Some(signed_headers), Some(signature)] = found else {
+        return Err(AUTHORIZATION_HEADER_MALFORMED.into());
+    };
+    Ok(Parts {
+        credential,
+        signed_headers,
+        signature,
+        time: time_of_headers(request)?,
+    })
 }
 
 /// Of a presigned URL.
@@ -108,7 +136,7 @@ pub(super) fn of_query(request: &Request, settings: &S3ApiSettings, now: u64) ->
         ));
     }
     let refuse = |message: &str| AUTHORIZATION_QUERY_PARAMETERS.saying(message);
-    let scope = scope(&parts, settings, refuse)?;
+    let scope = scope(&parts, "s3", settings, refuse)?;
     let signed_at = seconds(&parts.time)
         .ok_or_else(|| refuse("X-Amz-Date must be in the ISO8601 Long Format \"yyyyMMdd'T'HHmmss'Z'\""))?;
     let expires = parameter("X-Amz-Expires");
@@ -147,7 +175,7 @@ pub(super) fn of_form(form: &PostForm, policy: &str, settings: &S3ApiSettings) -
         signature: field("x-amz-signature"),
         time: field("x-amz-date"),
     };
-    let (access_key, scope) = scope(&parts, settings, refuse)?;
+    let (access_key, scope) = scope(&parts, "s3", settings, refuse)?;
     Ok(S3Signature {
         signed: SignedRequest {
             access_key,
@@ -156,6 +184,7 @@ pub(super) fn of_form(form: &PostForm, policy: &str, settings: &S3ApiSettings) -
             alternative: None,
             canonical_request: None,
             scope: Some(scope),
+            session_token: None,
         },
         payload: PayloadHash::Unsigned,
         time: parts.time,
@@ -216,6 +245,7 @@ fn seconds(text: &str) -> Option<u64> {
 /// `KEY/20130524/us-east-1/s3/aws4_request`: the access key may hold slashes.
 fn scope(
     parts: &Parts,
+    ours: &str,
     settings: &S3ApiSettings,
     refuse: impl Fn(&str) -> S3Error,
 ) -> Result<(String, SigningScope), S3Error> {
@@ -228,10 +258,10 @@ fn scope(
              \"<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request\".",
         ));
     };
-    if service != "s3" {
+    if service != ours {
         return Err(refuse(&format!(
             "Error parsing the X-Amz-Credential parameter; incorrect service \"{service}\". This endpoint belongs to \
-             \"s3\"."
+             \"{ours}\"."
         )));
     }
     if region != settings.location && !(region == "us-east-1" && settings.location.eq_ignore_ascii_case("us")) {
@@ -283,6 +313,7 @@ fn finish(
             alternative: None,
             canonical_request: Some(canonical),
             scope: Some(scope),
+            session_token: None,
         },
         payload,
         time: parts.time,

@@ -33,6 +33,12 @@ options! {
         allow_signature_v2: bool = "true",
         /// Keep S3's own ACLs, apart from Swift's, and let them decide what clients of S3 may do.
         s3_acl: bool = "false",
+        /// Serve access keys that the cluster itself keeps for its accounts (`martlet keys`).
+        access_keys: bool = "false",
+        /// Seconds that a gateway believes what it has read of such a key: so long a change may take to be known.
+        access_key_cache_duration: Duration = "10",
+        /// Such keys of one account.
+        access_keys_per_account: usize = "100",
         /// With s3_acl: what Swift's clients have made, and so has no owner, is open to all users rather than none.
         allow_no_owner: bool = "false",
         /// With s3_acl: list only the buckets that the user owns, which asks about each.
