@@ -5,7 +5,8 @@
 //! Always holds: at most `threads` jobs run and `queue` of each kind wait; a job that was accepted runs even
 //! when no caller waits for it any more, so half-done disk work is never abandoned.
 //! Jobs of long transfers wait behind the others ([`Workers::run_behind`]), so that many of them do not hold up short
-//! requests; one job in [`TURNS`] is one of theirs while any waits.
+//! requests; one job in [`TURNS`] is one of theirs while any waits, and half of the threads at most begin them while
+//! others wait.
 //! Threads begin when there is work for them and end when there has been none for [`IDLE`]: most jobs have a device to
 //! themselves for a moment each half minute, and a thread that only waits still holds memory.
 //! Threads for background work can be [nicer](NiceThreads): one of those makes room at once when a thread that serves
@@ -151,6 +152,8 @@ struct Queue {
     behind: VecDeque<Job>,
     /// Jobs begun since one of these was.
     passed: usize,
+    /// Jobs of those that run.
+    running_behind: usize,
     open: bool,
     /// Threads that live, and those of them that wait for a job.
     living: usize,
@@ -162,14 +165,16 @@ impl Queue {
         self.jobs.len() + self.behind.len()
     }
 
-    fn pop(&mut self) -> Option<Job> {
-        let is_their_turn = self.jobs.is_empty() || self.passed + 1 >= TURNS;
+    /// The next job, and whether it is of those that wait behind the others, of which `most` run while others wait.
+    fn pop(&mut self, most: usize) -> Option<(Job, bool)> {
+        let is_their_turn = self.jobs.is_empty() || self.passed + 1 >= TURNS && self.running_behind < most;
         if is_their_turn && let Some(job) = self.behind.pop_front() {
             self.passed = 0;
-            return Some(job);
+            self.running_behind += 1;
+            return Some((job, true));
         }
         self.passed += 1;
-        self.jobs.pop_front()
+        self.jobs.pop_front().map(|job| (job, false))
     }
 }
 
@@ -197,6 +202,7 @@ impl Workers {
                 jobs: VecDeque::new(),
                 behind: VecDeque::new(),
                 passed: 0,
+                running_behind: 0,
                 open: true,
                 living: 0,
                 waiting: 0,
@@ -309,9 +315,12 @@ fn work(shared: &Shared) {
     if let Some(niceness) = shared.niceness {
         be_nice(niceness);
     }
-    while let Some(job) = next(shared) {
+    while let Some((job, is_behind)) = next(shared) {
         // The panic is reported by the default hook; the waiting side sees `Panicked`.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+        if is_behind {
+            shared.queue.lock().running_behind -= 1;
+        }
     }
 }
 
@@ -324,11 +333,11 @@ fn be_nice(niceness: i32) {
 }
 
 /// The next job; none when this thread is to end, and then it is counted no more.
-fn next(shared: &Shared) -> Option<Job> {
+fn next(shared: &Shared) -> Option<(Job, bool)> {
     let mut queue = shared.queue.lock();
     let mut idle = false;
     loop {
-        if let Some(job) = queue.pop() {
+        if let Some(job) = queue.pop((shared.threads / 2).max(1)) {
             return Some(job);
         }
         if !queue.open || idle {
@@ -402,6 +411,42 @@ mod tests {
         release.send(()).unwrap();
         assert_eq!(first.await.unwrap(), Ok(true));
         assert_eq!(second.await.unwrap(), Ok(2));
+    }
+
+    #[tokio::test]
+    async fn half_of_the_threads_at_most_begin_long_transfers_while_others_wait() {
+        let workers = Workers::start("sdd", 2, 100).unwrap();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let hang = |is_behind| {
+            let ((go, wait), (began, begun)) = (mpsc::channel::<()>(), oneshot::channel());
+            let job = move || {
+                let _ = began.send(());
+                let _ = wait.recv();
+            };
+            workers.submit(is_behind, Box::new(job)).unwrap();
+            (go, begun)
+        };
+        let (long, begun) = hang(true);
+        begun.await.unwrap();
+        let (short, begun) = hang(false);
+        begun.await.unwrap();
+        let (last, ended) = oneshot::channel();
+        let its = order.clone();
+        let behind = move || {
+            its.lock().push("behind");
+            let _ = last.send(());
+        };
+        workers.submit(true, Box::new(behind)).unwrap();
+        for _ in 0..2 * TURNS {
+            let its = order.clone();
+            workers
+                .submit(false, Box::new(move || its.lock().push("first")))
+                .unwrap();
+        }
+        drop(short);
+        ended.await.unwrap();
+        assert_eq!(*order.lock(), [vec!["first"; 2 * TURNS], vec!["behind"]].concat());
+        drop(long);
     }
 
     fn threads_of(workers: &Workers) -> usize {
