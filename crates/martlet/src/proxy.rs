@@ -100,7 +100,7 @@ const SLOW_PER_SEAT: usize = 4;
 pub fn server_options(conf: &ProxyConf, swift: &SwiftConf) -> ServerOptions {
     ServerOptions {
         max_headers: swift.limits.max_header_count(),
-        max_head_size: 8 * swift.limits.max_header_size,
+        max_head_size: 16 * swift.limits.max_header_size,
         idle_timeout: conf.proxy.keepalive_timeout(),
         max_requests_per_account: conf.proxy.max_requests_per_account,
         max_slow_requests: conf.common.max_clients.0.saturating_mul(SLOW_PER_SEAT),
