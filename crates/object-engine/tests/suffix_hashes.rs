@@ -232,6 +232,29 @@ fn a_change_whose_announcement_was_lost_is_found_by_the_auditor() {
     assert_eq!(hashes(&engine, 7), (0, after));
 }
 
+/// A power cut may leave a part of an announcement, or zeros where it was; the next one is appended to that.
+#[test]
+fn an_announcement_after_half_of_another_is_not_lost() {
+    for torn in ["8", "83", "\0\0", "832\n8\0\0\0\n", "832832\n"] {
+        let place = tempfile::tempdir().unwrap();
+        let engine = engine(place.path());
+        put(&engine, "/a/c/changed", at(1));
+        put(&engine, "/a/c/untouched", at(1));
+        let before = hashes(&engine, 7).1;
+        std::fs::write(place.path().join("sda/objects/7/hashes.invalid"), torn).unwrap();
+        put(&engine, "/a/c/changed", at(2));
+        let (_, after) = hashes(&engine, 7);
+        let suffix = |name: &str| key(name).hash.suffix();
+        assert_ne!(
+            after[&suffix("/a/c/changed")],
+            before[&suffix("/a/c/changed")],
+            "{torn:?}"
+        );
+        assert_eq!(after[&suffix("/a/c/untouched")], before[&suffix("/a/c/untouched")]);
+        assert_eq!(hashes(&engine, 7), (0, after));
+    }
+}
+
 /// A tombstone past its time is hashed again, which removes it.
 #[test]
 fn what_may_go_is_announced_by_the_auditor() {

@@ -8,7 +8,7 @@
 //! The last shows in the record's bytes: it is read before the announcements, and knew one of their suffixes, so that a
 //! process that takes note of them must have changed it.
 
-use super::{HASHES, HashesRecord, INVALIDATIONS, LONGEST_HASHES, LONGEST_INVALIDATIONS, Partition};
+use super::{HASHES, HashesRecord, INVALIDATIONS, LONGEST_HASHES, LONGEST_INVALIDATIONS, Partition, is_announcement};
 use crate::error::EngineError;
 use crate::replica::{Rehash, SeenVersions, SuffixHashes};
 use crate::suffixes::Suffix;
@@ -51,8 +51,7 @@ impl Partition<'_> {
         let lines = files
             .read_here(&self.path.join(INVALIDATIONS), LONGEST_INVALIDATIONS)
             .ok()?;
-        let plain = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'\n';
-        let whole = lines.len() <= FEW && lines.ends_with(b"\n") && lines.iter().all(plain);
+        let whole = lines.len() <= FEW && are_whole(&lines);
         let was_known = |name| Suffix::parse(name).is_some_and(|suffix| record.hash_of(suffix).is_some());
         (whole && names(&lines).any(was_known)).then_some((record, Announced { bytes, lines }))
     }
@@ -64,7 +63,8 @@ impl Partition<'_> {
         let Ok(lines) = self.state.device.files().read_here(&path, LONGEST_INVALIDATIONS) else {
             return Ok(false);
         };
-        let Some(later) = lines.strip_prefix(&before.lines[..]) else {
+        let later = lines.strip_prefix(&before.lines[..]);
+        let Some(later) = later.filter(|later| later.is_empty() || are_whole(later)) else {
             return Ok(false);
         };
         if self.bytes().as_ref() != Some(&before.bytes) {
@@ -81,6 +81,11 @@ impl Partition<'_> {
         let cleared = locked.clear_hints(INVALIDATIONS);
         cleared.map(|()| true).map_err(|error| self.state.blame(error))
     }
+}
+
+/// Whether all lines name a suffix, and the last one ends.
+fn are_whole(lines: &[u8]) -> bool {
+    lines.ends_with(b"\n") && std::str::from_utf8(lines).is_ok_and(|lines| lines.lines().all(is_announcement))
 }
 
 /// The lines that are text.

@@ -177,10 +177,10 @@ impl<'a> Partition<'a> {
         };
         let announced = String::from_utf8_lossy(&announced);
         let announced = || announced.lines().map(str::trim);
-        let is_strange = |line: &str| !line.is_empty() && Suffix::parse(line).is_none();
-        if announced().any(is_strange) {
+        if !announced().all(is_announcement) {
             let path = invalidations.display();
-            tracing::warn!("{path}: holds lines that are no suffixes; passed over");
+            tracing::warn!("{path}: holds lines that are no suffixes; all suffixes are hashed anew");
+            recorded.record = None;
         }
         let changed = (recorded.record.as_mut()).is_some_and(|record| record.doubt(announced()));
         match (&recorded.record, changed) {
@@ -288,6 +288,12 @@ impl<'a> Partition<'a> {
         let names = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
         Ok(Some((directory, names)))
     }
+}
+
+/// Whether a line of announcements is whole. A power cut may leave a part of the last one, to which the next is appended:
+/// what such a line announced cannot be known.
+fn is_announcement(line: &str) -> bool {
+    line.is_empty() || Suffix::parse(line).is_some()
 }
 
 /// Compares the recorded hash of a suffix with its files, and has it computed again if they disagree: a power cut keeps
