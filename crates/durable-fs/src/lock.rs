@@ -68,6 +68,17 @@ impl Locked {
         })
     }
 
+    /// Has a new file hold the hints of a file of the directory, without making it durable: who reads hints later
+    /// finds them there, yet none that was appended before stands any more ([`Hint::stands`]). Called before what
+    /// `hints` ask for is begun, so that who appended one of them sees that it may be done without what he did since.
+    pub fn renew_hints(&self, name: &str, temporaries: &Path, hints: &[u8]) -> Result<(), FsError> {
+        let path = self.directory.join(name);
+        let before = self.device.files().open(&path, Purpose::Change);
+        let before = before.map_err(FsError::io("open", &path))?;
+        self.device.write_remaking(&self.directory, name, temporaries, hints)?;
+        before.set_len(0).map_err(FsError::io("empty", &path))
+    }
+
     /// Forgets all hints in a file of the directory: what they asked for has been made durable.
     pub fn clear_hints(&self, name: &str) -> Result<(), FsError> {
         let path = self.directory.join(name);

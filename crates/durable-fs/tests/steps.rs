@@ -522,6 +522,22 @@ fn hints_are_appended_under_the_lock() {
 }
 
 #[test]
+fn hints_that_were_renewed_are_there_and_stand_no_more() {
+    let bench = Bench::new();
+    let locked = bench.device.lock(&bench.root, Duration::ZERO).unwrap();
+    let before = locked.append_hint("hashes.invalid", b"abc\n").unwrap();
+    assert!(before.stands());
+    let temporaries = bench.root.join("tmp");
+    locked.renew_hints("hashes.invalid", &temporaries, b"abc\n").unwrap();
+    assert!(!before.stands());
+    let since = locked.append_hint("hashes.invalid", b"abc\n").unwrap();
+    assert!(since.stands() && !before.stands());
+    assert_eq!(std::fs::read(bench.root.join("hashes.invalid")).unwrap(), b"abc\nabc\n");
+    locked.clear_hints("hashes.invalid").unwrap();
+    assert!(!since.stands());
+}
+
+#[test]
 fn a_file_outside_any_device_is_replaced_whole() {
     let place = tempfile::tempdir().unwrap();
     let world = World::real();

@@ -1,10 +1,12 @@
 //! A partition in which a little has changed: hashed first and noted afterwards, with one write.
 //!
 //! The long way (`Partition::hashes`) notes what was announced before it hashes anything, durably, and records the
-//! hashes later; that is right whatever others do meanwhile, and writes everything twice. Here the announcements are
-//! read, their suffixes hashed, and the result recorded durably in their place, under one lock.
+//! hashes later; that is right whatever others do meanwhile, and waits twice for the drive. Here the announcements are
+//! read and put into a new file, their suffixes hashed, and the result recorded durably in their place.
 //! Always holds: announcements go only if the record, on stable storage, has hashes of listings that began after they
-//! were read; what was announced since is noted there as unknown; and no other process took note of anything meanwhile.
+//! were read; what was announced since is noted there as unknown; and no other process took note of anything
+//! meanwhile. Who announced a change and makes it only after it was listed here finds that the announcement does not
+//! stand any more, as its file is another one, and announces it again (`announcements::confirm`).
 //! The last shows in the record's bytes: it is read before the announcements, and knew one of their suffixes, so that a
 //! process that takes note of them must have changed it.
 
@@ -46,6 +48,7 @@ impl Partition<'_> {
     /// A failure is left to the long way, which reports it.
     fn few_announced(&self) -> Option<(HashesRecord, Announced)> {
         let files = self.state.device.files();
+        let locked = self.lock().ok()?;
         let bytes = files.read_here(&self.path.join(HASHES), LONGEST_HASHES).ok()?;
         let record = HashesRecord::decode(&bytes).ok().filter(HashesRecord::is_valid)?;
         let lines = files
@@ -53,7 +56,12 @@ impl Partition<'_> {
             .ok()?;
         let whole = lines.len() <= FEW && are_whole(&lines);
         let was_known = |name| Suffix::parse(name).is_some_and(|suffix| record.hash_of(suffix).is_some());
-        (whole && names(&lines).any(was_known)).then_some((record, Announced { bytes, lines }))
+        if !whole || !names(&lines).any(was_known) {
+            return None;
+        }
+        let temporaries = self.state.layout.temporaries(self.key.policy);
+        locked.renew_hints(INVALIDATIONS, &temporaries, &lines).ok()?;
+        Some((record, Announced { bytes, lines }))
     }
 
     /// Records what was computed in place of what was announced; not if another process took note of it meanwhile.
@@ -92,4 +100,51 @@ fn are_whole(lines: &[u8]) -> bool {
 fn names(lines: &[u8]) -> impl Iterator<Item = &str> {
     let lines = lines.split(|byte| *byte == b'\n');
     lines.filter_map(|line| std::str::from_utf8(line).ok()).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test says so by failing
+
+    use super::*;
+    use crate::conformance::{at, commit, key};
+    use crate::files::announcements::{announce, confirm};
+    use crate::files::{FilesConfig, FilesEngine};
+    use crate::{ObjectEngine, PartitionKey};
+    use vocabulary::PolicyIndex;
+    use world::World;
+
+    /// A writer announces, the suffix is listed, the writer publishes, and all that before the announcement is cleared.
+    #[test]
+    fn what_is_published_after_the_listing_is_announced_again() {
+        let place = tempfile::tempdir().unwrap();
+        let mut config = FilesConfig::new("sda", place.path().to_owned());
+        config.mount_check = false;
+        let engine = FilesEngine::start(config, World::real());
+        let object = key("/a/c/o");
+        let whole = PartitionKey {
+            policy: PolicyIndex::LEGACY,
+            partition: object.partition,
+        };
+        let partition = Partition::new(&engine.state, whole);
+        engine.put(&object, b"old", commit(at(1), b"old")).unwrap();
+        partition.hashes(Rehash::default()).unwrap();
+
+        let directory = engine.state.layout.hash_directory(&object);
+        let announced = announce(&engine.state, &directory).unwrap();
+        let (mut record, before) = partition.few_announced().unwrap();
+        record.doubt(names(&before.lines));
+        partition.hash_unknown(&mut record, None).unwrap();
+        std::fs::write(directory.join(format!("{}.ts", at(2))), b"").unwrap();
+        confirm(&engine.state, &directory, announced);
+        assert!(partition.take_place_of(&before, &record).unwrap());
+
+        let found = partition.hashes(Rehash::default()).unwrap().hashes;
+        let suffixes = &[object.hash.suffix()];
+        let afresh = Rehash {
+            suffixes,
+            ..Rehash::default()
+        };
+        assert_eq!(found, partition.hashes(afresh).unwrap().hashes);
+    }
 }

@@ -290,8 +290,8 @@ impl<'a> Partition<'a> {
     }
 }
 
-/// Whether a line of announcements is whole. A power cut may leave a part of the last one, to which the next is appended:
-/// what such a line announced cannot be known.
+/// Whether a line of announcements is whole. A power cut may leave a part of the last one, to which the next is
+/// appended: what such a line announced cannot be known.
 fn is_announcement(line: &str) -> bool {
     line.is_empty() || Suffix::parse(line).is_some()
 }
