@@ -22,6 +22,6 @@ pub use due::{DayLength, ExpiryDue};
 pub use history::{KeyHistory, ListedVersion, PlacedVersion, VersionFate};
 pub use rule::{
     KnownTags, LifecycleExpiration, LifecycleFilter, LifecycleRule, LifecycleRules, LifecycleSubject,
-    NoncurrentExpiration,
+    NoncurrentExpiration, read_tags,
 };
 pub use stored::{LARGEST_STORED, PIECE_HEADERS, StoredRulesError, pieces, text_of_pieces};

@@ -3,6 +3,7 @@
 //! Source: AWS, "Lifecycle configuration elements".
 
 use serde::{Deserialize, Serialize};
+use vocabulary::names::unquote;
 
 /// The rules of a bucket, in the order sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -83,6 +84,17 @@ pub struct NoncurrentExpiration {
     /// But so many of the newest of them stay.
     #[serde(rename = "keep", default, skip_serializing_if = "Option::is_none")]
     pub newer_versions: Option<u32>,
+}
+
+/// The tags in the text of `x-amz-tagging`, or as an object keeps them: `key=value&key2=value2`, encoded; nothing where
+/// it is damaged.
+pub fn read_tags(text: &str) -> Option<Vec<(String, String)>> {
+    let decode = |text: &str| unquote(&text.replace('+', " ")).ok();
+    let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Some((decode(key)?, decode(value)?))
+    });
+    pairs.collect()
 }
 
 /// What is known of an object's tags.
