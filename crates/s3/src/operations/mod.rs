@@ -32,7 +32,7 @@ mod bucket_policy;
 mod conditional;
 mod copy;
 mod headers;
-mod lifecycle;
+pub(crate) mod lifecycle;
 pub(crate) mod listing;
 mod multi_delete;
 mod multipart;

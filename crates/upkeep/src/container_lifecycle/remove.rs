@@ -2,11 +2,13 @@
 //!
 //! | what | how |
 //! |---|---|
-//! | an object of a bucket without versions | a deletion one tick later than the object: what was written after stays |
-//! | a current version | a look at it, then a deletion as of before the look: what was written after it is newer |
+//! | an object of a bucket without versions | a look at it, then a deletion as of an hour before the look |
+//! | a current version | a look at it, then a deletion as of before the look |
 //! | an older version, a delete marker | by its ID |
 //! | a large object that S3 made of parts | its upload's marker, then the object, then the parts, then the marker |
 //!
+//! What is written after the look is newer than the deletion, and stays. The deletion's time must not be much older: a
+//! tombstone that is older than `reclaim_age` is forgotten at once, and a replica that missed it would come back.
 //! Always holds: parts go after the object that is made of them; after a crash in between the upload's marker is there,
 //! so that it is seen among the open uploads and ended as one; large objects of Swift's clients keep their segments,
 //! which others may share.
@@ -19,8 +21,11 @@ use http::{HeaderMap, HeaderName, Method};
 use lifecycle::{KnownTags, PlacedVersion, VersionFate, read_tags};
 use peer::message::header_names::{X_NEWEST, X_OBJECT_TAGS, X_TIMESTAMP};
 use vocabulary::names::quote;
+use vocabulary::timestamp::TICKS_PER_SECOND;
 use vocabulary::{EntityPath, Timestamp};
 
+/// Seconds by which the clocks of gateways may differ without a loss.
+const CLOCKS_DIFFER: u64 = 3600;
 const VERSION_ID: HeaderName = HeaderName::from_static("x-object-version-id");
 
 /// What is due in a bucket, or may be.
@@ -83,10 +88,16 @@ impl Remover {
     }
 
     async fn remove(&self, bucket: &RuledBucket, due: &mut DueObject) -> Result<LifecycleRemoval, UnexpectedStatus> {
-        if due.fate == VersionFate::DependsOnTags {
-            let Some(found) = self.look(bucket, due, false).await? else {
+        let before = self.world.clock.now();
+        let mut found = None;
+        if due.fate != VersionFate::Goes && due.fate != VersionFate::GoesIfLast || due.is_large {
+            found = self.look(bucket, due).await?;
+            if found.is_none() {
                 return Ok(LifecycleRemoval::Gone);
-            };
+            }
+        }
+        let found = found.unwrap_or_default();
+        if due.fate == VersionFate::DependsOnTags {
             let text = found
                 .get(&X_OBJECT_TAGS)
                 .map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -94,16 +105,12 @@ impl Remover {
             due.fate = (bucket.rules).fate(&due.placed, KnownTags::These(&tags), bucket.now, bucket.day);
         }
         match due.fate {
-            VersionFate::Expires if bucket.keeps_versions => self.expire_version(bucket, due).await,
-            VersionFate::Expires if due.is_large => self.expire_large(bucket, due).await,
-            VersionFate::Expires => {
-                let path = bucket.path.with_object(due.placed.version.key.as_str());
-                let ask = InternalRequest::new(Method::DELETE, path).at(due.placed.version.changed.next_tick());
-                self.tell(&ask).await
-            }
+            VersionFate::Expires if bucket.keeps_versions => self.expire_version(bucket, due, &found, before).await,
+            VersionFate::Expires => self.expire_object(bucket, due, &found, before).await,
             // What has no ID has no place of its own.
             VersionFate::Goes | VersionFate::GoesIfLast if due.version_id != NULL => {
-                self.remove_version(bucket, due).await
+                let ask = about(bucket, due, Method::DELETE);
+                self.with_parts(&bucket.path, upload_of(&found, due), &ask).await
             }
             _ => Ok(LifecycleRemoval::Gone),
         }
@@ -113,27 +120,14 @@ impl Remover {
         self.client.tell(ask, FINAL).await.map(LifecycleRemoval::of_status)
     }
 
-    /// The headers of the version that is due; nothing where it is gone.
-    async fn look(
-        &self,
-        bucket: &RuledBucket,
-        due: &DueObject,
-        is_current: bool,
-    ) -> Result<Option<HeaderMap>, UnexpectedStatus> {
-        let mut ask = self.about(bucket, due, Method::HEAD);
-        if is_current || !bucket.keeps_versions {
+    /// The headers of the version that is due, or of what is current now where that is due; nothing where it is gone.
+    async fn look(&self, bucket: &RuledBucket, due: &DueObject) -> Result<Option<HeaderMap>, UnexpectedStatus> {
+        let mut ask = about(bucket, due, Method::HEAD);
+        if due.placed.version.is_latest {
             ask.query.clear();
         }
         let response = self.client.ask(&ask.with(X_NEWEST, "true"), &[2, 404]).await?;
         Ok(response.status().is_success().then(|| response.headers().clone()))
-    }
-
-    fn about(&self, bucket: &RuledBucket, due: &DueObject, method: Method) -> InternalRequest {
-        let path = bucket.path.with_object(due.placed.version.key.as_str());
-        InternalRequest {
-            query: format!("version-id={}", quote(&due.version_id)),
-            ..InternalRequest::new(method, path)
-        }
     }
 
     /// Hides the current version behind a delete marker.
@@ -141,16 +135,11 @@ impl Remover {
         &self,
         bucket: &RuledBucket,
         due: &DueObject,
+        found: &HeaderMap,
+        before: Timestamp,
     ) -> Result<LifecycleRemoval, UnexpectedStatus> {
-        let before = self.world.clock.now();
-        let Some(found) = self.look(bucket, due, true).await? else {
-            return Ok(LifecycleRemoval::Gone);
-        };
         let id = found.get(VERSION_ID).and_then(|id| id.to_str().ok()).unwrap_or(NULL);
-        let is_same = match id {
-            NULL => due.version_id == NULL && is_of(&found, due.placed.version.changed),
-            id => id == due.version_id,
-        };
+        let is_same = id == due.version_id && (id != NULL || is_of(found, due.placed.version.changed));
         if !is_same {
             return Ok(LifecycleRemoval::Changed);
         }
@@ -162,7 +151,7 @@ impl Remover {
         if removal == LifecycleRemoval::Done
             && !is_kept
             && id == NULL
-            && let Some(upload) = upload_of(&found, due)
+            && let Some(upload) = upload_of(found, due)
         {
             // Versions are not kept any more, and this was none.
             self.remove_parts(&bucket.path, &upload).await?;
@@ -170,34 +159,21 @@ impl Remover {
         Ok(removal)
     }
 
-    /// Deletes an older version or a delete marker.
-    async fn remove_version(
+    /// Deletes an object of a bucket without versions.
+    async fn expire_object(
         &self,
         bucket: &RuledBucket,
         due: &DueObject,
+        found: &HeaderMap,
+        before: Timestamp,
     ) -> Result<LifecycleRemoval, UnexpectedStatus> {
-        let upload = match due.is_large {
-            true => match self.look(bucket, due, false).await? {
-                Some(found) => upload_of(&found, due),
-                None => return Ok(LifecycleRemoval::Gone),
-            },
-            false => None,
-        };
-        let ask = self.about(bucket, due, Method::DELETE);
-        self.with_parts(&bucket.path, upload, &ask).await
-    }
-
-    /// Deletes a large object of a bucket without versions.
-    async fn expire_large(&self, bucket: &RuledBucket, due: &DueObject) -> Result<LifecycleRemoval, UnexpectedStatus> {
-        let Some(found) = self.look(bucket, due, true).await? else {
-            return Ok(LifecycleRemoval::Gone);
-        };
-        if !is_of(&found, due.placed.version.changed) {
+        let changed = due.placed.version.changed;
+        if !is_of(found, changed) {
             return Ok(LifecycleRemoval::Changed);
         }
         let path = bucket.path.with_object(due.placed.version.key.as_str());
-        let ask = InternalRequest::new(Method::DELETE, path).at(due.placed.version.changed.next_tick());
-        self.with_parts(&bucket.path, upload_of(&found, due), &ask).await
+        let ask = InternalRequest::new(Method::DELETE, path).at(deletion_time(changed, before));
+        self.with_parts(&bucket.path, upload_of(found, due), &ask).await
     }
 
     /// Deletes what was made by an upload, then its parts.
@@ -220,6 +196,21 @@ impl Remover {
     }
 }
 
+fn about(bucket: &RuledBucket, due: &DueObject, method: Method) -> InternalRequest {
+    let path = bucket.path.with_object(due.placed.version.key.as_str());
+    let mut ask = InternalRequest::new(method, path);
+    if bucket.keeps_versions {
+        ask.query = format!("version-id={}", quote(&due.version_id));
+    }
+    ask
+}
+
+/// The time of the deletion of an object that was changed last then and looked at after `before`.
+fn deletion_time(changed: Timestamp, before: Timestamp) -> Timestamp {
+    let margin = before.ticks().saturating_sub(CLOCKS_DIFFER * TICKS_PER_SECOND);
+    Timestamp::from_ticks(margin).map_or(changed.next_tick(), |time| time.max(changed.next_tick()))
+}
+
 /// Whether what was found was changed last then.
 fn is_of(found: &HeaderMap, changed: Timestamp) -> bool {
     let time = found
@@ -237,4 +228,17 @@ fn upload_of(found: &HeaderMap, due: &DueObject) -> Option<DueUpload> {
         key: due.placed.version.key.clone(),
         id: id.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deletions_are_recent_and_older_than_what_comes_after() {
+        let at = Timestamp::from_seconds;
+        assert_eq!(deletion_time(at(5), at(100_000)), at(96_400));
+        assert_eq!(deletion_time(at(99_999), at(100_000)), at(99_999).next_tick());
+        assert_eq!(deletion_time(at(5), at(6)), at(5).next_tick());
+    }
 }

@@ -25,7 +25,7 @@ const DAY: u64 = 24 * 60 * 60;
 const TRANSITIONS: [&str; 2] = ["Transition", "NoncurrentVersionTransition"];
 
 /// Reads a document. Rules without an ID have an empty one.
-pub(super) fn read(document: &[u8]) -> Result<LifecycleRules, S3Error> {
+pub(crate) fn read(document: &[u8]) -> Result<LifecycleRules, S3Error> {
     let document = Element::parse(document).map_err(|_| MALFORMED_XML)?;
     if document.name != ROOT {
         return Err(malformed("the document is no LifecycleConfiguration"));

@@ -4,7 +4,7 @@
 //! the crate `lifecycle`'s, their XML in `document.rs`.
 //! Always holds: rules that are stored are whole and served; requests of Swift's API do not see them.
 
-mod document;
+pub(crate) mod document;
 
 use super::bucket::empty;
 use super::headers::{delete_at, expiry_by};
