@@ -39,6 +39,7 @@ WEIGHTS = {
     "api/test_staticweb.py": 20,
     "interop/test_backend_container.py": 20,
     "operator/test_info_tools.py": 20,
+    "clients/test_boto3_lifecycle_pass.py": 20,
     "commands/test_cluster_tls.py": 20,
     "operator/test_ring_builder.py": 20,
     "clients/test_rclone.py": 20,

@@ -5,7 +5,8 @@ use http::{HeaderName, HeaderValue, Method};
 use request_pipeline::Request;
 use s3::authority::policy::LARGEST_POLICY;
 use s3::parsers::{
-    read_access_list, read_bucket_policy, read_chunks, read_form_policy, read_listing_token, read_signature, read_xml,
+    read_access_list, read_bucket_policy, read_chunks, read_form_policy, read_lifecycle_rules, read_listing_token,
+    read_signature, read_stored_lifecycle_rules, read_xml,
 };
 use settings::S3ApiSettings;
 
@@ -75,6 +76,16 @@ pub(crate) fn s3_bucket_policy(bytes: &[u8]) {
             read_bucket_policy(stored.as_bytes(), &key),
             Some((statements, stored, verdict))
         );
+    }
+}
+
+/// Lifecycle rules, as clients send them and as containers keep them: what is stored is read again as the same.
+pub(crate) fn s3_lifecycle_rules(bytes: &[u8]) {
+    for read in [read_lifecycle_rules(bytes), read_stored_lifecycle_rules(&text(bytes))] {
+        if let Some((rules, stored)) = read {
+            assert!(stored.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+            assert_eq!(read_stored_lifecycle_rules(&stored), Some((rules, stored)));
+        }
     }
 }
 

@@ -159,6 +159,11 @@ impl Gateway {
         Self::new(self.shared.clone(), features)
     }
 
+    /// Where write locks of objects are taken.
+    pub fn write_locks(&self) -> Arc<dyn WriteLocks> {
+        Arc::new(GatewayLocks(self.shared.clone()))
+    }
+
     /// What the clock of its writes counts.
     pub fn clock_skew_metrics(&self) -> Arc<ClockSkewMetrics> {
         self.shared.write_clock.metrics().clone()

@@ -61,6 +61,8 @@ pub enum Command {
     AccountReaper(Upkeep),
     /// Move objects to the policy of their container (CONF: container-reconciler.conf).
     ContainerReconciler(Upkeep),
+    /// Delete what lifecycle rules of S3's buckets make due (CONF: container-server.conf).
+    ContainerLifecycle(Upkeep),
     /// Send what changes in synced containers to their counterparts elsewhere (CONF: container-server.conf).
     ContainerSync(Upkeep),
     /// Delete objects whose time is over (CONF: object-expirer.conf or object-server.conf).

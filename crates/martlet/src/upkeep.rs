@@ -5,6 +5,7 @@
 
 mod auditors;
 mod database_replicators;
+mod lifecycle;
 mod object_replicator;
 mod reaper;
 mod sync;
@@ -12,6 +13,7 @@ mod through_gateway;
 
 pub use auditors::{account_auditor, container_auditor, object_auditor};
 pub use database_replicators::database_replicator;
+pub use lifecycle::container_lifecycle;
 pub use object_replicator::object_replicator;
 pub use reaper::account_reaper;
 pub use sync::container_sync;
@@ -137,6 +139,7 @@ pub fn start_all(
     let watch = drive_watch(world, inner.drives, &object.storage, vec![(recon, ReconFile::Object)]);
     world.spawn(watch.run_forever(shutdown.watch()));
     daemons.extend(through_gateway::for_up(&context, inner)?);
+    daemons.push(lifecycle::for_up(&context, inner)?);
     daemons.push(object_replicator::for_up(&context, etc)?);
     daemons.extend(database_replicators::for_up(&context, etc)?);
     let measured = Daemons::of(world, &daemons);

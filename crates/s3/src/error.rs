@@ -75,6 +75,7 @@ codes! {
     NO_SUCH_BUCKET = "NoSuchBucket", 404, "The specified bucket does not exist.";
     NO_SUCH_BUCKET_POLICY = "NoSuchBucketPolicy", 404, "The bucket policy does not exist";
     NO_SUCH_KEY = "NoSuchKey", 404, "The specified key does not exist.";
+    NO_SUCH_LIFECYCLE = "NoSuchLifecycleConfiguration", 404, "The lifecycle configuration does not exist";
     NO_SUCH_LOCK_CONFIGURATION = "ObjectLockConfigurationNotFoundError", 404, "Object Lock configuration does not exist for this bucket";
     NO_SUCH_OWNERSHIP = "OwnershipControlsNotFoundError", 404, "The bucket ownership controls were not found";
     NO_SUCH_PUBLIC_ACCESS_BLOCK = "NoSuchPublicAccessBlockConfiguration", 404, "The public access block configuration was not found";

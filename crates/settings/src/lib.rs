@@ -78,6 +78,6 @@ pub use storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSe
 pub use swift_conf::SwiftConf;
 pub use tempauth::{ResellerPrefix, TempAuthOptions, TempAuthSettings, TempAuthUser};
 pub use upkeep::{
-    AccountReaperSettings, ContainerReconcilerSettings, ContainerSyncDaemonSettings, ContainerUpdaterSettings,
-    DELAY_REAPING, DaemonConf, ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf,
+    AccountReaperSettings, ContainerLifecycleSettings, ContainerReconcilerSettings, ContainerSyncDaemonSettings,
+    ContainerUpdaterSettings, DELAY_REAPING, DaemonConf, ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf,
 };

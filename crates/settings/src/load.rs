@@ -125,6 +125,18 @@ impl ProxyConf {
         Self::internal_from_documents(&document, memcache.as_ref())
     }
 
+    /// The same for upkeep that deletes what clients see: versions and links are what they are to clients, whatever the
+    /// file's pipeline has of that.
+    pub fn load_internal_with_versions(path: &Path) -> Result<Self, SettingsError> {
+        let mut conf = Self::load_internal(path)?;
+        let document = Document::parse(path, crate::write::VERSIONS_AND_LINKS)?;
+        let own = Server::read(&document, &["proxy"])?.pipeline.filters;
+        let filters = &mut conf.pipeline.filters;
+        filters.retain(|filter| own.iter().all(|own| own.egg != filter.egg));
+        filters.extend(own);
+        Ok(conf)
+    }
+
     /// Makes sense of a document that describes such a gateway: it listens nowhere.
     pub fn internal_from_documents(document: &Document, memcache: Option<&Document>) -> Result<Self, SettingsError> {
         let server = Server::read(document, &["proxy"])?;

@@ -143,6 +143,7 @@ pub const DAEMON_SECTIONS: &[&str] = &[
     "account-reaper",
     "account-replicator",
     "container-auditor",
+    "container-lifecycle",
     "container-reconciler",
     "container-replicator",
     "container-sharder",

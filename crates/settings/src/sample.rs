@@ -176,8 +176,8 @@ mod tests {
     use crate::storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
     use crate::swift_conf::{Constraints, HashOptions, PolicyOptions, SwiftConf};
     use crate::upkeep::{
-        AccountReaperSettings, ContainerReconcilerSettings, ContainerSyncDaemonSettings, ContainerUpdaterSettings,
-        ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf,
+        AccountReaperSettings, ContainerLifecycleSettings, ContainerReconcilerSettings, ContainerSyncDaemonSettings,
+        ContainerUpdaterSettings, ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf,
     };
     use std::path::Path;
 
@@ -305,6 +305,7 @@ mod tests {
             ContainerReconcilerSettings::default(),
             ContainerSyncDaemonSettings::default(),
         );
+        let _ = ContainerLifecycleSettings::default();
     }
 
     #[test]

@@ -135,6 +135,31 @@ options! {
     }
 }
 
+options! {
+    /// `[container-lifecycle]` of `container-server.conf`.
+    pub struct ContainerLifecycleSettings {
+        /// Seconds from the beginning of one pass to that of the next.
+        interval: Duration = "21600",
+        /// Objects, versions and parts that are deleted at the same time.
+        concurrency: usize = "8",
+        /// Objects, versions and uploads deleted per second at most; 0 for no limit.
+        objects_per_second: f64 = "400",
+        /// How often a request that fails is tried.
+        request_tries: u32 = "3",
+        /// Seconds to wait for a connection to a server.
+        conn_timeout: Duration = "0.5",
+        /// In how many parts the buckets of this server are divided, each for a process of its own; 0 for one.
+        processes: u64 = "0",
+        /// Which of the parts this process does, from 0.
+        process: u64 = "0",
+        /// The gateway that deletes; versions and links are kept in it whatever its pipeline says.
+        internal_client_conf_path: PathBuf = "/etc/swift/internal-client.conf",
+        /// To try rules out: how many seconds a day of a rule has, counted without rounding up to midnight. It makes
+        /// rules delete early, so leave it at 0, for real days, wherever data matter.
+        seconds_per_day: u64 = "0",
+    }
+}
+
 /// What one kind of upkeep finds in a server's file.
 #[derive(Debug, Clone)]
 pub struct UpkeepConf<S> {

@@ -86,6 +86,21 @@ use = egg:swift#proxy_logging
 use = egg:swift#catch_errors
 ";
 
+/// What a gateway of upkeep has besides that deletes what clients see, innermost.
+pub(crate) const VERSIONS_AND_LINKS: &str = "[pipeline:main]
+pipeline = versioned_writes symlink proxy-server
+
+[app:proxy-server]
+use = egg:swift#proxy
+
+[filter:versioned_writes]
+use = egg:swift#versioned_writes
+allow_object_versioning = true
+
+[filter:symlink]
+use = egg:swift#symlink
+";
+
 /// Every file: its name below `swift_dir`, and its text.
 pub fn files(cluster: &NewCluster) -> Vec<(&'static str, String)> {
     let storage = |name, egg, port| storage_conf(cluster, name, egg, port);

@@ -12,6 +12,7 @@ use peer::message::header_names::{
     BACKEND_PREFIX, X_ALLOW_RESERVED_NAMES, X_TIMESTAMP, X_TRANS_ID, X_USE_REPLICATION_NETWORK,
 };
 use peer::{Body, HttpService, Response};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -238,8 +239,21 @@ impl InternalClient {
         limit: Option<usize>,
     ) -> Result<Vec<ListedItem>, UnexpectedStatus> {
         let limit = limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();
+        let query = format!("format=json{limit}&marker={}", quote(marker).replace('/', "%2F"));
+        let is_behind = |listed: &[ListedItem]| listed.last().is_none_or(|last| last.name.as_str() > marker);
+        self.listing(path, query, is_behind).await
+    }
+
+    /// A page of a listing in JSON, with these parameters; empty when there is nothing to list. `is_behind` says
+    /// whether the page goes on behind its marker: a server that ignored the marker would be asked for ever.
+    pub(crate) async fn listing<T: DeserializeOwned>(
+        &self,
+        path: &EntityPath,
+        query: String,
+        is_behind: impl Fn(&[T]) -> bool,
+    ) -> Result<Vec<T>, UnexpectedStatus> {
         let ask = InternalRequest {
-            query: format!("format=json{limit}&marker={}", quote(marker).replace('/', "%2F")),
+            query,
             ..InternalRequest::new(Method::GET, path.clone())
         };
         let response = self.ask(&ask, &[2, 404]).await?;
@@ -253,11 +267,10 @@ impl InternalClient {
         if body.is_empty() {
             return Ok(vec![]);
         }
-        let listed: Vec<ListedItem> = serde_json::from_slice(&body).map_err(|error| broken(&error.to_string()))?;
-        // A server that ignored the marker would be asked for ever.
-        match listed.last().is_some_and(|last| last.name.as_str() <= marker) {
-            true => Err(broken("the listing does not go on behind its marker")),
-            false => Ok(listed),
+        let listed: Vec<T> = serde_json::from_slice(&body).map_err(|error| broken(&error.to_string()))?;
+        match is_behind(&listed) {
+            true => Ok(listed),
+            false => Err(broken("the listing does not go on behind its marker")),
         }
     }
 

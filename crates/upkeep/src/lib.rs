@@ -28,11 +28,13 @@
 //! | objects whose time is over | `object_expirer/` |
 //! | what deleted accounts leave behind | `account_reaper/` |
 //! | objects in another policy than their container | `container_reconciler/` |
+//! | what lifecycle rules of buckets make due | `container_lifecycle/` |
 //! | containers that are kept equal to others elsewhere | `container_sync/` |
 //!
 //! Tests: `tests/`, with real files and services in this process.
 
 mod account_reaper;
+mod container_lifecycle;
 mod container_reconciler;
 mod container_sync;
 mod container_updater;
@@ -59,7 +61,9 @@ mod rsync;
 mod walk;
 mod work_share;
 
+pub use ::lifecycle::DayLength as LifecycleDay;
 pub use account_reaper::{AccountReaper, ReaperOptions, ReaperTargets};
+pub use container_lifecycle::{ContainerLifecycle, HeldKeyLock, KeyLockRefusal, KeyLocks, LifecycleOptions};
 pub use container_reconciler::{ContainerReconciler, MISPLACED_OBJECTS, ReconcilerOptions};
 pub use container_sync::{ContainerSyncDaemon, HttpProxy, SyncOptions, SyncPeers, SyncRealm};
 pub use container_updater::ContainerUpdater;

@@ -20,7 +20,7 @@ use upkeep::{
 
 const OBJECT_EXPIRER: &str = "object-expirer";
 /// The file that describes the gateway where a daemon's own file does not.
-const INTERNAL_CLIENT: &str = "internal-client.conf";
+pub(super) const INTERNAL_CLIENT: &str = "internal-client.conf";
 /// The expirer's own file.
 const EXPIRER_CONF: &str = "object-expirer.conf";
 const CONTAINER_RECONCILER: &str = "container-reconciler";
@@ -107,10 +107,12 @@ pub(super) fn for_up(context: &UpkeepContext<'_>, inner: &UpCluster<'_>) -> Resu
 impl UpkeepContext<'_> {
     /// The gateway that `conf` describes.
     pub(super) fn internal_gateway(&self, conf: &Path) -> Result<Arc<dyn HttpService>, CommandFailure> {
-        let conf = ProxyConf::load_internal(conf)?;
-        let gateway: Arc<Gateway> =
-            proxy::build_internal(self.world, &conf, self.swift, self.rings.clone(), self.peers.clone())?;
+        let gateway: Arc<Gateway> = self.internal_gateway_of(&ProxyConf::load_internal(conf)?)?;
         Ok(gateway)
+    }
+
+    pub(super) fn internal_gateway_of(&self, conf: &ProxyConf) -> Result<Arc<Gateway>, CommandFailure> {
+        proxy::build_internal(self.world, conf, self.swift, self.rings.clone(), self.peers.clone())
     }
 
     /// Sends requests through a gateway.
@@ -179,7 +181,7 @@ impl UpkeepContext<'_> {
     }
 }
 
-fn check_share(process: u64, processes: u64) -> Result<(), CommandFailure> {
+pub(super) fn check_share(process: u64, processes: u64) -> Result<(), CommandFailure> {
     match processes > 0 && process >= processes {
         true => Err(CommandFailure::Usage(format!(
             "process must be less than processes: process is {process}, processes is {processes}; processes are \

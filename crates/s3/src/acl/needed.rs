@@ -39,6 +39,7 @@ pub(crate) fn needed(level: (bool, bool), method: &Method, subresource: Option<&
         ((true, false), "PUT", Some("acl")) => OnBucket(WriteAcp),
         ((true, false), "GET", Some("location" | "logging" | "tagging")) => OwnBucket,
         ((true, false), "PUT" | "DELETE", Some("tagging")) => OwnBucket,
+        ((true, false), "GET" | "PUT" | "DELETE", Some("lifecycle")) => OwnBucket,
         ((true, false), "DELETE", None) => OwnBucket,
         ((true, false), "POST", Some("delete")) => BucketThere,
         ((true, true), "GET" | "HEAD", None | Some("partNumber")) => ObjectsOwnWord,
@@ -65,6 +66,7 @@ mod tests {
             ((true, false), Method::DELETE, Some("policy"), None),
             ((true, true), Method::PUT, Some("legal-hold"), None),
             ((true, false), Method::DELETE, None, Some(Needed::OwnBucket)),
+            ((true, false), Method::PUT, Some("lifecycle"), Some(Needed::OwnBucket)),
             ((true, true), Method::DELETE, None, Some(Needed::OnBucket(Write))),
             (
                 (true, true),

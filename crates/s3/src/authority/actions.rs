@@ -52,6 +52,7 @@ actions! {
     GET_BUCKET_ACL = "GetBucketAcl", READ;
     GET_BUCKET_LOCATION = "GetBucketLocation", LIST;
     GET_BUCKET_LOGGING = "GetBucketLogging", READ;
+    GET_LIFECYCLE = "GetLifecycleConfiguration", READ;
     GET_LOCK_CONFIGURATION = "GetBucketObjectLockConfiguration", READ;
     GET_OWNERSHIP = "GetBucketOwnershipControls", READ;
     GET_BUCKET_POLICY = "GetBucketPolicy", READ;
@@ -73,6 +74,7 @@ actions! {
     LIST_VERSIONS = "ListBucketVersions", LIST;
     LIST_PARTS = "ListMultipartUploadParts", LIST;
     PUT_BUCKET_ACL = "PutBucketAcl", None;
+    PUT_LIFECYCLE = "PutLifecycleConfiguration", None;
     PUT_OWNERSHIP = "PutBucketOwnershipControls", None;
     PUT_BUCKET_POLICY = "PutBucketPolicy", None;
     PUT_PUBLIC_ACCESS_BLOCK = "PutBucketPublicAccessBlock", None;
@@ -194,6 +196,7 @@ fn of_bucket(method: &Method, sub: Option<&str>) -> Action {
         None => (LIST_BUCKET, CREATE_BUCKET, DELETE_BUCKET),
         Some("acl") => (GET_BUCKET_ACL, PUT_BUCKET_ACL, UNNAMED),
         Some("delete") if *method == Method::POST => return DELETE_OBJECT,
+        Some("lifecycle") => (GET_LIFECYCLE, PUT_LIFECYCLE, PUT_LIFECYCLE),
         Some("location") => (GET_BUCKET_LOCATION, UNNAMED, UNNAMED),
         Some("logging") => (GET_BUCKET_LOGGING, UNNAMED, UNNAMED),
         Some("object-lock") => (GET_LOCK_CONFIGURATION, UNNAMED, UNNAMED),
@@ -271,7 +274,8 @@ mod tests {
             (Method::HEAD, "/b", &[], "s3:ListBucket b"),
             (Method::POST, "/b?delete", &[], "s3:DeleteObject b"),
             (Method::DELETE, "/b?policy", &[], "s3:DeleteBucketPolicy b"),
-            (Method::DELETE, "/b?lifecycle", &[], "s3: b"),
+            (Method::DELETE, "/b?lifecycle", &[], "s3:PutLifecycleConfiguration b"),
+            (Method::DELETE, "/b?replication", &[], "s3: b"),
             (Method::HEAD, "/b/k?versionId=1", &[], "s3:GetObjectVersion b/k"),
             (
                 Method::PUT,

@@ -11,6 +11,7 @@ use http::header::{
     CONTENT_RANGE, CONTENT_TYPE, ETAG, EXPIRES, HeaderName, HeaderValue, LAST_MODIFIED,
 };
 use peer::message::header_names::{X_ETAG_IS_AT, X_OBJECT_TAGS};
+use vocabulary::names::quote;
 
 /// What an object keeps besides its metadata, under the same name on both sides.
 const KEPT: [HeaderName; 7] = [
@@ -118,11 +119,29 @@ pub(super) fn shown(swift: &HeaderMap) -> HeaderMap {
     out
 }
 
-/// When the object will be deleted, as S3 says it of what a rule of the bucket will delete.
+/// When Swift deletes the object, as S3 says it of what a rule of the bucket will delete.
 fn expiry(swift: &HeaderMap) -> Option<HeaderValue> {
-    let at: u64 = swift.get(DELETE_AT)?.to_str().ok()?.parse().ok()?;
+    expiry_by(delete_at(swift)?, "swift-object-expiration")
+}
+
+/// When Swift deletes the object.
+pub(super) fn delete_at(swift: &HeaderMap) -> Option<u64> {
+    swift.get(DELETE_AT)?.to_str().ok()?.parse().ok()
+}
+
+/// When a rule deletes the object.
+pub(super) fn expiry_by(at: u64, rule: &str) -> Option<HeaderValue> {
     let date = vocabulary::calendar::http(at);
-    HeaderValue::from_str(&format!("expiry-date=\"{date}\", rule-id=\"swift-object-expiration\"")).ok()
+    HeaderValue::from_str(&format!("expiry-date=\"{date}\", rule-id=\"{}\"", quote(rule))).ok()
+}
+
+/// The bytes of a whole object, of which an answer may have a part.
+pub(super) fn size(swift: &HeaderMap) -> Option<u64> {
+    let text = |name| swift.get(name)?.to_str().ok();
+    match text(CONTENT_RANGE) {
+        Some(range) => range.rsplit_once('/')?.1.parse().ok(),
+        None => text(CONTENT_LENGTH)?.parse().ok(),
+    }
 }
 
 /// The entity tag as S3 shows it: in quotes; that of the parts for an object made of parts, and for a large object of

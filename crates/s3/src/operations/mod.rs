@@ -16,6 +16,7 @@
 //! | multipart uploads | `multipart/` |
 //! | limits of keys, policies, public access blocks applied | `admission.rs` |
 //! | policies, public access blocks, ownership controls stored | `bucket_policy.rs`, `public_access.rs` |
+//! | lifecycle rules, and when an object expires by them | `lifecycle/` |
 //! | versions | `versions.rs` |
 //! | tags | `tagging.rs` |
 //! | GetObjectAttributes | `attributes.rs` |
@@ -31,6 +32,7 @@ mod bucket_policy;
 mod conditional;
 mod copy;
 mod headers;
+pub(crate) mod lifecycle;
 pub(crate) mod listing;
 mod multi_delete;
 mod multipart;
@@ -181,6 +183,9 @@ impl Operation<'_> {
             ((true, false), _, Some("policy" | "policyStatus" | "publicAccessBlock" | "ownershipControls")) => {
                 self.run_rights(&method).await
             }
+            ((true, false), &Method::GET, Some("lifecycle")) => lifecycle::get(self).await,
+            ((true, false), &Method::PUT, Some("lifecycle")) => lifecycle::put(self).await,
+            ((true, false), &Method::DELETE, Some("lifecycle")) => lifecycle::delete(self).await,
             ((true, false), &Method::GET, Some("logging")) => access::logging(self).await,
             ((true, false), &Method::GET, Some("object-lock")) => access::object_lock(self).await,
             ((true, false), &Method::HEAD, None) => bucket::head(self).await,

@@ -71,6 +71,7 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
         };
     }
     let (mut head, body) = response.into_parts();
+    let size = headers::size(&head.headers);
     if head.status == 200 {
         narrow(&mut head, part, range.as_ref().filter(|_| method == Method::HEAD))?;
     }
@@ -84,6 +85,9 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     }
     if let Some(count) = head.headers.get("x-parts-count") {
         shown.insert("x-amz-mp-parts-count", count.clone());
+    }
+    if version.is_none() {
+        operation.show_expiry(&mut shown, &head.headers, size).await;
     }
     headers::override_with(&mut shown, |name| call.parameter(name).map(str::to_owned));
     head.headers = shown;
@@ -170,8 +174,10 @@ pub(super) async fn upload(
         gate.mark(&mut stored);
         body = gate.guard(body, &verdict).await?;
     }
+    let is_object = entity.container.as_deref() == Some(operation.bucket());
     let mut put = operation.further(Method::PUT, entity);
     put.headers.extend(stored);
+    let (sent, size) = (put.headers.clone(), body.length());
     put.body = body;
     if comes_behind {
         let verdict = verdict.clone();
@@ -197,11 +203,22 @@ pub(super) async fn upload(
         return Err(CONDITIONAL_REQUEST_CONFLICT.into());
     }
     let mut answer = stored_answer(&response);
+    if is_object {
+        answer_expiry(operation, answer.headers_mut(), sent, size).await;
+    }
     let behind = || StoredChecksum::read(&checksum_behind(&verdict));
     if let Some(checksum) = checksum.or_else(behind) {
         show_checksum(answer.headers_mut(), &checksum);
     }
     Ok(answer)
+}
+
+/// Says when an object that was sent with these headers expires.
+async fn answer_expiry(operation: &Operation<'_>, answer: &mut HeaderMap, mut sent: HeaderMap, size: Option<u64>) {
+    if let Some(written) = answer.get(LAST_MODIFIED) {
+        sent.insert(LAST_MODIFIED, written.clone());
+    }
+    operation.show_expiry(answer, &sent, size).await;
 }
 
 /// 200 with what the store says of the object that was written.

@@ -6,7 +6,6 @@ use http::HeaderMap;
 use http::header::HeaderValue;
 use peer::message::header_names::X_OBJECT_TAGS;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use vocabulary::names::unquote;
 
 /// Tags of an object (AWS, "Object tagging").
 pub(super) const MOST_OF_OBJECT: usize = 10;
@@ -25,12 +24,7 @@ pub(super) struct TagSet(pub(super) Vec<(String, String)>);
 impl TagSet {
     /// Of the text of `x-amz-tagging`, or of a stored one.
     pub(super) fn read(text: &str) -> Option<Self> {
-        let decode = |text: &str| unquote(&text.replace('+', " ")).ok();
-        let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(key)?, decode(value)?))
-        });
-        pairs.collect::<Option<_>>().map(Self)
+        ::lifecycle::read_tags(text).map(Self)
     }
 
     /// Of a `Tagging` document.

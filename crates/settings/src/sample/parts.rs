@@ -16,8 +16,8 @@ use crate::statsd::StatsdSettings;
 use crate::storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
 use crate::swift_conf::{Constraints, HashOptions, PolicyOptions};
 use crate::upkeep::{
-    AccountReaperSettings, ContainerReconcilerSettings, ContainerSyncDaemonSettings, ContainerUpdaterSettings,
-    DELAY_REAPING, ObjectExpirerSettings, ObjectUpdaterSettings,
+    AccountReaperSettings, ContainerLifecycleSettings, ContainerReconcilerSettings, ContainerSyncDaemonSettings,
+    ContainerUpdaterSettings, DELAY_REAPING, ObjectExpirerSettings, ObjectUpdaterSettings,
 };
 use std::borrow::Cow;
 
@@ -84,6 +84,7 @@ const CONTAINER_UPKEEP: Upkeep = &[
     ("container-auditor", ContainerAuditorSettings::TABLE),
     ("container-updater", ContainerUpdaterSettings::TABLE),
     ("container-sync", ContainerSyncDaemonSettings::TABLE),
+    ("container-lifecycle", ContainerLifecycleSettings::TABLE),
 ];
 const ACCOUNT_UPKEEP: Upkeep = &[
     ("account-replicator", DatabaseReplicatorSettings::TABLE),

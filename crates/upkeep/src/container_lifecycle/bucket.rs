@@ -1,0 +1,213 @@
+//! A bucket, page after page: first its objects or versions, then its uploads.
+//!
+//! Always holds: a step lists one page and does what is due in it; a page that cannot be had ends the bucket for this
+//! pass, and what is left is found by the next one.
+
+use super::remove::DueObject;
+use super::remover::{Remover, RuledBucket};
+use super::rows::{BucketRow, PageMarker};
+use super::{LifecycleFigures, NAME};
+use crate::internal_client::UnexpectedStatus;
+use futures_util::StreamExt;
+use futures_util::stream;
+use lifecycle::{KeyHistory, KnownTags, VersionFate};
+use vocabulary::EntityPath;
+
+/// What is being listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Objects,
+    Uploads,
+    Over,
+}
+
+/// A bucket that is walked over.
+pub(crate) struct BucketWalk {
+    bucket: RuledBucket,
+    stage: Stage,
+    marker: PageMarker,
+    history: KeyHistory,
+    /// A delete marker that goes if the next row is of another key.
+    marker_if_last: Option<DueObject>,
+}
+
+impl BucketWalk {
+    /// From its beginning.
+    pub(super) fn new(bucket: RuledBucket) -> Self {
+        Self {
+            bucket,
+            stage: Stage::Objects,
+            marker: PageMarker::default(),
+            history: KeyHistory::default(),
+            marker_if_last: None,
+        }
+    }
+
+    /// Works on a page; whether there are more.
+    pub(super) async fn step(&mut self, remover: &Remover) -> (LifecycleFigures, bool) {
+        let page = match self.stage {
+            Stage::Objects if !self.bucket.rules.concern_objects() => Ok((vec![], LifecycleFigures::default())),
+            Stage::Objects => self.objects(remover).await,
+            Stage::Uploads if !self.bucket.rules.concern_uploads() => Ok((vec![], LifecycleFigures::default())),
+            Stage::Uploads => self.uploads(remover).await,
+            Stage::Over => return (LifecycleFigures::default(), false),
+        };
+        match page {
+            Ok((rows, figures)) => {
+                match rows.last() {
+                    Some(last) => {
+                        self.marker.name = last.name().to_owned();
+                        self.marker.version = last.version_id().to_owned();
+                    }
+                    None => {
+                        self.marker = PageMarker::default();
+                        self.stage = match self.stage {
+                            Stage::Objects => Stage::Uploads,
+                            Stage::Uploads | Stage::Over => Stage::Over,
+                        };
+                    }
+                }
+                (figures, self.stage != Stage::Over)
+            }
+            Err(error) => {
+                let why = format_args!("{}; the rest of the bucket waits for the next pass", error.answer());
+                remover.failures.note_item(self.bucket.path.path(), why);
+                let figures = LifecycleFigures {
+                    failed: 1,
+                    ..LifecycleFigures::default()
+                };
+                (figures, false)
+            }
+        }
+    }
+
+    async fn page(
+        &self,
+        remover: &Remover,
+        path: &EntityPath,
+        are_versions: bool,
+    ) -> Result<Vec<BucketRow>, UnexpectedStatus> {
+        let query = self
+            .marker
+            .query(self.bucket.rules.common_prefix(), remover.page, are_versions);
+        let is_behind = |rows: &[BucketRow]| rows.last().is_none_or(|last| self.marker.is_before(last, are_versions));
+        remover.client.listing(path, query, is_behind).await
+    }
+
+    async fn objects(&mut self, remover: &Remover) -> Result<(Vec<BucketRow>, LifecycleFigures), UnexpectedStatus> {
+        let rows = self
+            .page(remover, &self.bucket.path, self.bucket.keeps_versions)
+            .await?;
+        let due = self.judge(&rows);
+        let mut figures = LifecycleFigures {
+            looked_at: rows.len() as u64,
+            ..LifecycleFigures::default()
+        };
+        let bucket = &self.bucket;
+        let working = due.into_iter().map(|due| remover.attend(bucket, due));
+        let working: Vec<_> = working.collect();
+        let mut working = stream::iter(working).buffer_unordered(remover.concurrency);
+        while let Some(done) = working.next().await {
+            figures.add(done);
+        }
+        Ok((rows, figures))
+    }
+
+    /// What in a page is due, or may be.
+    fn judge(&mut self, rows: &[BucketRow]) -> Vec<DueObject> {
+        let mut due = vec![];
+        for row in rows {
+            let Some(listed) = row.listed(self.bucket.keeps_versions) else {
+                tracing::debug!(
+                    "{NAME}: {}: a damaged row is left alone: {row:?}",
+                    self.bucket.path.path()
+                );
+                continue;
+            };
+            let pending = self.marker_if_last.take();
+            due.extend(pending.filter(|marker| marker.placed.version.key != listed.key));
+            let placed = self.history.place(listed);
+            let fate = self
+                .bucket
+                .rules
+                .fate(&placed, KnownTags::Unknown, self.bucket.now, self.bucket.day);
+            let found = DueObject {
+                placed,
+                version_id: row.version_id().to_owned(),
+                is_large: row.is_large(),
+                fate,
+            };
+            match fate {
+                VersionFate::Stays => {}
+                VersionFate::GoesIfLast => self.marker_if_last = Some(found),
+                VersionFate::Expires | VersionFate::Goes | VersionFate::DependsOnTags => due.push(found),
+            }
+        }
+        if rows.is_empty() {
+            due.extend(self.marker_if_last.take());
+        }
+        due
+    }
+
+    async fn uploads(&mut self, remover: &Remover) -> Result<(Vec<BucketRow>, LifecycleFigures), UnexpectedStatus> {
+        let rows = self.page(remover, &remover.parts_of(&self.bucket.path), false).await?;
+        let mut figures = LifecycleFigures {
+            looked_at: rows.len() as u64,
+            ..LifecycleFigures::default()
+        };
+        for row in &rows {
+            if let Some(upload) = self.bucket.due_upload(row) {
+                figures.add(remover.abort(&self.bucket, &upload).await);
+            }
+        }
+        Ok((rows, figures))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lifecycle::{DayLength, LifecycleExpiration, LifecycleRule, LifecycleRules};
+    use vocabulary::PolicyIndex;
+
+    fn rows(json: &[(&str, &str, bool, bool)]) -> Vec<BucketRow> {
+        let row = |(name, id, is_latest, is_marker): &(&str, &str, bool, bool)| {
+            let kind = match is_marker {
+                true => "application/x-deleted;swift_versions_deleted=1",
+                false => "text/plain",
+            };
+            serde_json::json!({"name": name, "version_id": id, "is_latest": is_latest, "bytes": 1, "hash": "x",
+                "content_type": kind, "last_modified": "1970-01-01T00:00:10.000000"})
+        };
+        let all: Vec<_> = json.iter().map(row).collect();
+        serde_json::from_value(all.into()).unwrap()
+    }
+
+    /// A delete marker goes only if nothing of its key stands behind it, be it on the next page.
+    #[test]
+    fn markers_wait_for_the_next_row() {
+        let rule = LifecycleRule {
+            is_enabled: true,
+            expiration: Some(LifecycleExpiration::DeleteMarkers(true)),
+            ..LifecycleRule::default()
+        };
+        let mut walk = BucketWalk::new(RuledBucket {
+            path: EntityPath::account("a").with_container("c"),
+            rules: LifecycleRules { rules: vec![rule] },
+            keeps_versions: true,
+            policy: PolicyIndex::LEGACY,
+            now: 100,
+            day: DayLength::Calendar,
+        });
+        let keys = |due: Vec<DueObject>| {
+            let keys = due.into_iter().map(|due| due.placed.version.key);
+            keys.collect::<Vec<_>>()
+        };
+        let first = rows(&[("a", "5.00000", true, true), ("b", "5.00000", true, true)]);
+        assert_eq!(keys(walk.judge(&first)), ["a"]);
+        let second = rows(&[("b", "4.00000", false, false), ("c", "5.00000", true, true)]);
+        assert_eq!(keys(walk.judge(&second)), [""; 0]);
+        assert_eq!(keys(walk.judge(&[])), ["c"]);
+        assert_eq!(keys(walk.judge(&[])), [""; 0]);
+    }
+}

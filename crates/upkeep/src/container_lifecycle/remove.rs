@@ -1,0 +1,244 @@
+//! How an object or a version goes, and only the one that was looked at.
+//!
+//! | what | how |
+//! |---|---|
+//! | an object of a bucket without versions | a look at it, then a deletion as of an hour before the look |
+//! | a current version | a look at it, then a deletion as of before the look |
+//! | an older version, a delete marker | by its ID |
+//! | a large object that S3 made of parts | its upload's marker, then the object, then the parts, then the marker |
+//!
+//! What is written after the look is newer than the deletion, and stays. The deletion's time must not be much older: a
+//! tombstone that is older than `reclaim_age` is forgotten at once, and a replica that missed it would come back.
+//! Always holds: parts go after the object that is made of them; after a crash in between the upload's marker is there,
+//! so that it is seen among the open uploads and ended as one; large objects of Swift's clients keep their segments,
+//! which others may share.
+
+use super::LifecycleFigures;
+use super::remover::{DueUpload, Remover, RuledBucket, UPLOAD_OF_OBJECT};
+use super::rows::NULL;
+use crate::internal_client::{InternalRequest, UnexpectedStatus};
+use http::{HeaderMap, HeaderName, Method};
+use lifecycle::{KnownTags, PlacedVersion, VersionFate, read_tags};
+use peer::message::header_names::{X_NEWEST, X_OBJECT_TAGS, X_TIMESTAMP};
+use vocabulary::names::quote;
+use vocabulary::timestamp::TICKS_PER_SECOND;
+use vocabulary::{EntityPath, Timestamp};
+
+/// Seconds by which the clocks of gateways may differ without a loss.
+const CLOCKS_DIFFER: u64 = 3600;
+const VERSION_ID: HeaderName = HeaderName::from_static("x-object-version-id");
+
+/// What is due in a bucket, or may be.
+#[derive(Debug)]
+pub(super) struct DueObject {
+    pub(super) placed: PlacedVersion,
+    pub(super) version_id: String,
+    pub(super) is_large: bool,
+    pub(super) fate: VersionFate,
+}
+
+/// What came of a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LifecycleRemoval {
+    /// It is gone, or hidden behind a delete marker.
+    Done,
+    /// It was gone already.
+    Gone,
+    /// Something else is in its place now.
+    Changed,
+    /// It must not be deleted.
+    Held,
+}
+
+impl LifecycleRemoval {
+    fn of_status(status: u16) -> Self {
+        match status {
+            404 => Self::Gone,
+            409 | 412 => Self::Changed,
+            403 => Self::Held,
+            _ => Self::Done,
+        }
+    }
+}
+
+/// Statuses after which nothing is to be tried again in this pass.
+const FINAL: &[u16] = &[2, 403, 404, 409, 412];
+
+impl Remover {
+    /// Deletes what is due.
+    pub(super) async fn attend(&self, bucket: &RuledBucket, mut due: DueObject) -> LifecycleFigures {
+        let mut figures = LifecycleFigures::default();
+        let key = due.placed.version.key.clone();
+        match self.remove(bucket, &mut due).await {
+            Ok(LifecycleRemoval::Done) => match due.fate {
+                VersionFate::Expires => figures.expired = 1,
+                VersionFate::GoesIfLast => figures.markers = 1,
+                _ => figures.versions = 1,
+            },
+            Ok(LifecycleRemoval::Gone) => {}
+            Ok(LifecycleRemoval::Changed) => figures.changed = 1,
+            Ok(LifecycleRemoval::Held) => figures.held = 1,
+            Err(error) => {
+                figures.failed = 1;
+                let object = bucket.path.with_object(key).path();
+                self.failures.note_item(object, error.answer());
+            }
+        }
+        figures
+    }
+
+    async fn remove(&self, bucket: &RuledBucket, due: &mut DueObject) -> Result<LifecycleRemoval, UnexpectedStatus> {
+        let before = self.world.clock.now();
+        let mut found = None;
+        if due.fate != VersionFate::Goes && due.fate != VersionFate::GoesIfLast || due.is_large {
+            found = self.look(bucket, due).await?;
+            if found.is_none() {
+                return Ok(LifecycleRemoval::Gone);
+            }
+        }
+        let found = found.unwrap_or_default();
+        if due.fate == VersionFate::DependsOnTags {
+            let text = found
+                .get(&X_OBJECT_TAGS)
+                .map(|value| String::from_utf8_lossy(value.as_bytes()));
+            let tags = text.and_then(|text| read_tags(&text)).unwrap_or_default();
+            due.fate = (bucket.rules).fate(&due.placed, KnownTags::These(&tags), bucket.now, bucket.day);
+        }
+        match due.fate {
+            VersionFate::Expires if bucket.keeps_versions => self.expire_version(bucket, due, &found, before).await,
+            VersionFate::Expires => self.expire_object(bucket, due, &found, before).await,
+            // What has no ID has no place of its own.
+            VersionFate::Goes | VersionFate::GoesIfLast if due.version_id != NULL => {
+                let ask = about(bucket, due, Method::DELETE);
+                self.with_parts(&bucket.path, upload_of(&found, due), &ask).await
+            }
+            _ => Ok(LifecycleRemoval::Gone),
+        }
+    }
+
+    async fn tell(&self, ask: &InternalRequest) -> Result<LifecycleRemoval, UnexpectedStatus> {
+        self.client.tell(ask, FINAL).await.map(LifecycleRemoval::of_status)
+    }
+
+    /// The headers of the version that is due, or of what is current now where that is due; nothing where it is gone.
+    async fn look(&self, bucket: &RuledBucket, due: &DueObject) -> Result<Option<HeaderMap>, UnexpectedStatus> {
+        let mut ask = about(bucket, due, Method::HEAD);
+        if due.placed.version.is_latest {
+            ask.query.clear();
+        }
+        let response = self.client.ask(&ask.with(X_NEWEST, "true"), &[2, 404]).await?;
+        Ok(response.status().is_success().then(|| response.headers().clone()))
+    }
+
+    /// Hides the current version behind a delete marker.
+    async fn expire_version(
+        &self,
+        bucket: &RuledBucket,
+        due: &DueObject,
+        found: &HeaderMap,
+        before: Timestamp,
+    ) -> Result<LifecycleRemoval, UnexpectedStatus> {
+        let id = found.get(VERSION_ID).and_then(|id| id.to_str().ok()).unwrap_or(NULL);
+        let is_same = id == due.version_id && (id != NULL || is_of(found, due.placed.version.changed));
+        if !is_same {
+            return Ok(LifecycleRemoval::Changed);
+        }
+        let path = bucket.path.with_object(due.placed.version.key.as_str());
+        let ask = InternalRequest::new(Method::DELETE, path).at(before);
+        let response = self.client.ask(&ask, FINAL).await?;
+        let removal = LifecycleRemoval::of_status(response.status().as_u16());
+        let is_kept = response.headers().contains_key(VERSION_ID);
+        if removal == LifecycleRemoval::Done
+            && !is_kept
+            && id == NULL
+            && let Some(upload) = upload_of(found, due)
+        {
+            // Versions are not kept any more, and this was none.
+            self.remove_parts(&bucket.path, &upload).await?;
+        }
+        Ok(removal)
+    }
+
+    /// Deletes an object of a bucket without versions.
+    async fn expire_object(
+        &self,
+        bucket: &RuledBucket,
+        due: &DueObject,
+        found: &HeaderMap,
+        before: Timestamp,
+    ) -> Result<LifecycleRemoval, UnexpectedStatus> {
+        let changed = due.placed.version.changed;
+        if !is_of(found, changed) {
+            return Ok(LifecycleRemoval::Changed);
+        }
+        let path = bucket.path.with_object(due.placed.version.key.as_str());
+        let ask = InternalRequest::new(Method::DELETE, path).at(deletion_time(changed, before));
+        self.with_parts(&bucket.path, upload_of(found, due), &ask).await
+    }
+
+    /// Deletes what was made by an upload, then its parts.
+    async fn with_parts(
+        &self,
+        bucket: &EntityPath,
+        upload: Option<DueUpload>,
+        ask: &InternalRequest,
+    ) -> Result<LifecycleRemoval, UnexpectedStatus> {
+        let Some(upload) = upload else {
+            return self.tell(ask).await;
+        };
+        self.open(bucket, &upload).await?;
+        let removal = self.tell(ask).await?;
+        if removal == LifecycleRemoval::Done {
+            self.remove_parts(bucket, &upload).await?;
+        }
+        self.close(bucket, &upload).await?;
+        Ok(removal)
+    }
+}
+
+fn about(bucket: &RuledBucket, due: &DueObject, method: Method) -> InternalRequest {
+    let path = bucket.path.with_object(due.placed.version.key.as_str());
+    let mut ask = InternalRequest::new(method, path);
+    if bucket.keeps_versions {
+        ask.query = format!("version-id={}", quote(&due.version_id));
+    }
+    ask
+}
+
+/// The time of the deletion of an object that was changed last then and looked at after `before`.
+fn deletion_time(changed: Timestamp, before: Timestamp) -> Timestamp {
+    let margin = before.ticks().saturating_sub(CLOCKS_DIFFER * TICKS_PER_SECOND);
+    Timestamp::from_ticks(margin).map_or(changed.next_tick(), |time| time.max(changed.next_tick()))
+}
+
+/// Whether what was found was changed last then.
+fn is_of(found: &HeaderMap, changed: Timestamp) -> bool {
+    let time = found
+        .get(&X_TIMESTAMP)
+        .and_then(|value| value.to_str().ok()?.parse().ok());
+    time.is_some_and(|time: Timestamp| time.normal() == changed.normal())
+}
+
+/// The upload that an object was made by.
+fn upload_of(found: &HeaderMap, due: &DueObject) -> Option<DueUpload> {
+    let is_large = found.get("x-static-large-object");
+    let is_large = is_large.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true"));
+    let id = found.get(UPLOAD_OF_OBJECT)?.to_str().ok()?;
+    (is_large && !id.is_empty() && !id.contains('/')).then(|| DueUpload {
+        key: due.placed.version.key.clone(),
+        id: id.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deletions_are_recent_and_older_than_what_comes_after() {
+        let at = Timestamp::from_seconds;
+        assert_eq!(deletion_time(at(5), at(100_000)), at(96_400));
+        assert_eq!(deletion_time(at(99_999), at(100_000)), at(99_999).next_tick());
+        assert_eq!(deletion_time(at(5), at(6)), at(5).next_tick());
+    }
+}

@@ -1,0 +1,83 @@
+//! What deletions take: the gateway, the locks, and the bucket that they are in.
+//!
+//! Always holds: a held lock ends with its lease, whatever becomes of the process.
+
+use crate::internal_client::InternalClient;
+use crate::peer_failures::PeerFailures;
+use http::HeaderName;
+use lifecycle::{DayLength, LifecycleRules};
+use std::sync::Arc;
+use vocabulary::{EntityPath, PolicyIndex};
+use world::World;
+
+/// By which upload an object was made.
+pub(super) const UPLOAD_OF_OBJECT: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-upload-id");
+
+/// A bucket with rules, and the time by which it is judged.
+pub(super) struct RuledBucket {
+    /// Its container.
+    pub(super) path: EntityPath,
+    pub(super) rules: LifecycleRules,
+    /// The container has, or had, versions.
+    pub(super) keeps_versions: bool,
+    pub(super) policy: PolicyIndex,
+    /// The second since 1970 that things are due by.
+    pub(super) now: u64,
+    pub(super) day: DayLength,
+}
+
+/// Deletes through upkeep's gateway.
+pub(super) struct Remover {
+    pub(super) world: World,
+    pub(super) client: InternalClient,
+    pub(super) locks: Arc<dyn KeyLocks>,
+    /// Deletions at the same time.
+    pub(super) concurrency: usize,
+    /// Rows of a page.
+    pub(super) page: usize,
+    pub(super) failures: Arc<PeerFailures>,
+}
+
+/// Why a lock was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyLockRefusal {
+    /// Another request has it, or too few servers answer.
+    Held,
+    /// Storage servers know no locks: OpenStack's.
+    Unknown,
+}
+
+/// Where write locks of keys are taken.
+#[async_trait::async_trait]
+pub trait KeyLocks: Send + Sync {
+    /// Takes the lock of an object of this policy.
+    async fn take(&self, key: EntityPath, policy: PolicyIndex) -> Result<Box<dyn HeldKeyLock>, KeyLockRefusal>;
+}
+
+/// A lock that is held until it is dropped, or its lease ends.
+#[async_trait::async_trait]
+pub trait HeldKeyLock: Send + Sync {
+    /// Whether most of the key's servers had an object when the lock was taken.
+    fn is_there(&self) -> bool;
+    /// Keeps it for longer; whether it was held all the time.
+    async fn keep(&self) -> bool;
+}
+
+/// An upload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DueUpload {
+    pub(super) key: String,
+    pub(super) id: String,
+}
+
+impl DueUpload {
+    /// Of the name of a marker; parts are none.
+    pub(super) fn of_name(name: &str) -> Option<Self> {
+        let (key, id) = name.rsplit_once('/')?;
+        let is_part = id.bytes().all(|byte| byte.is_ascii_digit());
+        (!is_part && !key.is_empty()).then(|| Self {
+            key: key.to_owned(),
+            id: id.to_owned(),
+        })
+    }
+}

@@ -1,0 +1,224 @@
+//! Uploads that were never completed, and the parts of what was.
+//!
+//! ```text
+//! bucket+segments/KEY/UPLOAD         the marker of an open upload
+//! bucket+segments/KEY/UPLOAD/NUMBER  a part
+//! ```
+//! An upload is ended under the key's write lock, which completions take, too: its parts go, then its marker, so that
+//! after a crash the upload is found again.
+//! Always holds: parts of an object that was made by the upload stay, whatever its marker says; no part goes when the
+//! lock may have been lost.
+//! Source: what OpenStack's s3api stores, as `crates/s3/src/operations/multipart/` keeps it.
+
+use super::LifecycleFigures;
+use super::remover::{DueUpload, KeyLockRefusal, Remover, RuledBucket, UPLOAD_OF_OBJECT};
+use super::rows::{BucketRow, PageMarker};
+use crate::internal_client::{InternalRequest, UnexpectedStatus};
+use futures_util::StreamExt;
+use futures_util::stream;
+use http::{HeaderName, Method};
+use peer::message::header_names::X_NEWEST;
+use vocabulary::EntityPath;
+use vocabulary::names::quote;
+
+/// Behind a bucket's name: the container of its parts.
+const SEGMENTS: &str = "+segments";
+/// That the client of an upload named no content type.
+const HAS_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-has-content-type");
+/// Versions of a key that are looked at, whether an upload made them.
+const MOST_VERSIONS: usize = 1000;
+
+impl RuledBucket {
+    /// The upload whose marker this row is, if it is due.
+    pub(super) fn due_upload(&self, row: &BucketRow) -> Option<DueUpload> {
+        let upload = DueUpload::of_name(row.name())?;
+        let is_due = (self.rules).is_upload_due(&upload.key, row.changed()?, self.now, self.day);
+        is_due.then_some(upload)
+    }
+}
+
+/// What a key is, as far as an upload of it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KeyStanding {
+    /// There is no object.
+    Nothing,
+    /// Objects or versions that others have made.
+    MadeOtherwise,
+    /// The upload made the object, or a version of it.
+    MadeByIt,
+}
+
+/// What came of ending an upload.
+enum Ended {
+    Done,
+    /// It became an object.
+    Completed,
+    /// It could not be kept from being completed.
+    NotAlone,
+}
+
+impl Remover {
+    /// The container of a bucket's parts.
+    pub(super) fn parts_of(&self, bucket: &EntityPath) -> EntityPath {
+        let name = bucket.container.as_deref().unwrap_or_default();
+        EntityPath::account(bucket.account.as_str()).with_container(format!("{name}{SEGMENTS}"))
+    }
+
+    fn marker_of(&self, bucket: &EntityPath, upload: &DueUpload) -> EntityPath {
+        self.parts_of(bucket)
+            .with_object(format!("{}/{}", upload.key, upload.id))
+    }
+
+    /// Ends an upload that is due.
+    pub(super) async fn abort(&self, bucket: &RuledBucket, upload: &DueUpload) -> LifecycleFigures {
+        let mut figures = LifecycleFigures::default();
+        match self.end(bucket, upload).await {
+            Ok(Ended::Done) => figures.uploads = 1,
+            Ok(Ended::Completed) => figures.changed = 1,
+            Ok(Ended::NotAlone) => {
+                figures.failed = 1;
+                let what = self.marker_of(&bucket.path, upload).path();
+                self.failures
+                    .note_item(what, "its key is locked by other requests, or too few servers answer");
+            }
+            Err(error) => {
+                figures.failed = 1;
+                let what = self.marker_of(&bucket.path, upload).path();
+                self.failures.note_item(what, error.answer());
+            }
+        }
+        figures
+    }
+
+    async fn end(&self, bucket: &RuledBucket, upload: &DueUpload) -> Result<Ended, UnexpectedStatus> {
+        let key = bucket.path.with_object(upload.key.as_str());
+        let lock = match self.locks.take(key, bucket.policy).await {
+            Ok(lock) => Some(lock),
+            Err(KeyLockRefusal::Unknown) => None,
+            Err(KeyLockRefusal::Held) => return Ok(Ended::NotAlone),
+        };
+        let head = InternalRequest::new(Method::HEAD, self.marker_of(&bucket.path, upload)).with(X_NEWEST, "true");
+        if self.client.tell(&head, &[2, 404]).await? == 404 {
+            return Ok(Ended::Completed);
+        }
+        match self.standing(bucket, upload).await? {
+            KeyStanding::MadeByIt => {
+                self.close(&bucket.path, upload).await?;
+                return Ok(Ended::Completed);
+            }
+            KeyStanding::Nothing if lock.as_ref().is_some_and(|lock| lock.is_there()) => return Ok(Ended::NotAlone),
+            KeyStanding::Nothing | KeyStanding::MadeOtherwise => {}
+        }
+        loop {
+            let rows = self.part_rows(&bucket.path, upload).await?;
+            let was_alone = match &lock {
+                Some(lock) => lock.keep().await,
+                None => true,
+            };
+            if !was_alone {
+                return Ok(Ended::NotAlone);
+            }
+            if !self.delete_rows(&bucket.path, &rows).await? {
+                break;
+            }
+        }
+        self.close(&bucket.path, upload).await?;
+        // A part may have come beside the marker's deletion; none can any more.
+        self.remove_parts(&bucket.path, upload).await?;
+        Ok(Ended::Done)
+    }
+
+    /// What the key is, its versions included.
+    async fn standing(&self, bucket: &RuledBucket, upload: &DueUpload) -> Result<KeyStanding, UnexpectedStatus> {
+        // Where container servers do not answer, a gateway finds no object either.
+        let container = InternalRequest::new(Method::HEAD, bucket.path.clone());
+        self.client.tell(&container, &[2]).await?;
+        let key = bucket.path.with_object(upload.key.as_str());
+        let mut queries = vec![String::new()];
+        if bucket.keeps_versions {
+            let marker = PageMarker::default();
+            let query = marker.query(&upload.key, MOST_VERSIONS.min(self.page), true);
+            let rows: Vec<BucketRow> = self.client.listing(&bucket.path, query, |_| true).await?;
+            let versions = rows.iter().filter(|row| row.name() == upload.key);
+            queries.extend(versions.map(|row| format!("version-id={}", quote(row.version_id()))));
+        }
+        let mut standing = KeyStanding::Nothing;
+        for query in queries {
+            let look = InternalRequest {
+                query,
+                ..InternalRequest::new(Method::HEAD, key.clone())
+            };
+            let found = (self.client.ask(&look.with(X_NEWEST, "true"), &[2, 404, 405])).await?;
+            let made_by = found.headers().get(UPLOAD_OF_OBJECT);
+            if made_by.is_some_and(|made_by| made_by.as_bytes() == upload.id.as_bytes()) {
+                return Ok(KeyStanding::MadeByIt);
+            }
+            if found.status().is_success() {
+                standing = KeyStanding::MadeOtherwise;
+            }
+        }
+        Ok(standing)
+    }
+
+    /// Leaves the marker of an open upload.
+    pub(super) async fn open(&self, bucket: &EntityPath, upload: &DueUpload) -> Result<(), UnexpectedStatus> {
+        let put = InternalRequest::new(Method::PUT, self.marker_of(bucket, upload))
+            .with(http::header::CONTENT_TYPE, "application/directory")
+            .with(HAS_CONTENT_TYPE, "no");
+        self.client.tell(&put, &[2]).await.map(drop)
+    }
+
+    /// Takes the marker of an upload away.
+    pub(super) async fn close(&self, bucket: &EntityPath, upload: &DueUpload) -> Result<(), UnexpectedStatus> {
+        let ask = InternalRequest::new(Method::DELETE, self.marker_of(bucket, upload));
+        self.client.tell(&ask, &[2, 404]).await.map(drop)
+    }
+
+    /// Deletes all parts of an upload of which nothing is made.
+    pub(super) async fn remove_parts(&self, bucket: &EntityPath, upload: &DueUpload) -> Result<(), UnexpectedStatus> {
+        loop {
+            let rows = self.part_rows(bucket, upload).await?;
+            if !self.delete_rows(bucket, &rows).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn part_rows(&self, bucket: &EntityPath, upload: &DueUpload) -> Result<Vec<BucketRow>, UnexpectedStatus> {
+        let prefix = format!("{}/{}/", upload.key, upload.id);
+        let query = PageMarker::default().query(&prefix, self.page, false);
+        self.client.listing(&self.parts_of(bucket), query, |_| true).await
+    }
+
+    /// Deletes what these rows name; whether anything of it was there. Rows of what is gone already are taken away by
+    /// updaters.
+    async fn delete_rows(&self, bucket: &EntityPath, rows: &[BucketRow]) -> Result<bool, UnexpectedStatus> {
+        let parts = self.parts_of(bucket);
+        let asks = rows.iter().map(|row| {
+            let ask = InternalRequest::new(Method::DELETE, parts.with_object(row.name()));
+            async move { self.client.tell(&ask, &[2, 404]).await }
+        });
+        let asks: Vec<_> = asks.collect();
+        let mut deleting = stream::iter(asks).buffer_unordered(self.concurrency);
+        let mut was_there = false;
+        while let Some(status) = deleting.next().await {
+            let status = status?;
+            was_there |= status != 404;
+        }
+        Ok(was_there)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_are_not_parts() {
+        let read = |name| DueUpload::of_name(name).map(|upload| (upload.key, upload.id));
+        assert_eq!(read("a/b/NjE2"), Some(("a/b".into(), "NjE2".into())));
+        for part in ["a/b/NjE2/1", "a/b/NjE2/10000", "NjE2", "a/"] {
+            assert_eq!(read(part), None, "{part}");
+        }
+    }
+}
