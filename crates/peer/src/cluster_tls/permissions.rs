@@ -11,8 +11,8 @@
 //! A certificate with several roles may what any of them may. What monitors ask (`/healthcheck`, `/recon`, `/metrics`,
 //! OPTIONS) every role may. *Look* is HEAD, *read* GET and HEAD. *Change* is PUT and POST of an account, a container or
 //! an object, and LOCK of an object, *delete* their DELETE (many at once: DELETES), *rows* are changes of listing rows:
-//! PUT, POST and DELETE one level below what the server owns, and UPDATE; *replicate* is REPLICATE and SSYNC. An unknown
-//! verb is passed on to the server for upkeep alone.
+//! PUT, POST and DELETE one level below what the server owns, and UPDATE; *replicate* is REPLICATE and SSYNC. An
+//! unknown verb is passed on to the server for upkeep alone.
 //!
 //! Why a role needs what its own verbs do not show: the reaper (account) empties containers and deletes objects, once
 //! it has looked whether an object lock holds them; the auditor and the updater (object) read and write container rows;
