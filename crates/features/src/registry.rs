@@ -38,7 +38,7 @@ use crate::monitoring::list_endpoints::ListEndpoints;
 use crate::monitoring::proxy_logging::ProxyLogging;
 use crate::monitoring::recon::Recon;
 use crate::monitoring::swift_info::{Capabilities, SwiftInfo};
-use crate::versioning::{LegacyVersions, ObjectVersioning};
+use crate::versioning::{LegacyVersions, ObjectLockGuard, ObjectVersioning};
 use crate::web::crossdomain::Crossdomain;
 use crate::web::etag_quoter::EtagQuoter;
 use crate::web::staticweb::Staticweb;
@@ -237,6 +237,9 @@ pub const FEATURES: &[(&str, Make)] = &[
             &context.swift.limits,
             context.world.clock.clone(),
         )))
+    }),
+    ("versioned_writes", |context, _| {
+        Ok(Arc::new(ObjectLockGuard::new(context.world.clone())))
     }),
 ];
 

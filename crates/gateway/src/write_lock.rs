@@ -13,9 +13,10 @@ use crate::shared::Shared;
 use futures_util::future::join_all;
 use peer::message::LockObject;
 use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_OBJECT_EXISTS};
-use request_pipeline::{LockName, LockRefusal, ObjectStanding, WriteLocks};
+use request_pipeline::{LockName, LockRefusal, ObjectStanding, WriteLocks, object_lock_in};
 use std::sync::Arc;
 use std::time::Duration;
+use vocabulary::object_lock::ObjectLock;
 use vocabulary::{EntityPath, Timestamp};
 
 /// How long the first primary lets a request wait in line; long enough for a hundred writers before it.
@@ -123,6 +124,7 @@ impl GatewayLocks {
                 timestamp: header(headers, X_BACKEND_TIMESTAMP.as_str()).and_then(|text| text.parse().ok()),
                 is_there: headers.get(X_OBJECT_EXISTS).is_some_and(|value| value == "true"),
                 was_kept: status == 200,
+                lock: object_lock_in(headers),
             }),
             409 => LockAnswer::Held,
             405 | 501 => LockAnswer::Unknown,
@@ -174,6 +176,9 @@ fn outcome(answers: &[LockAnswer], replicas: usize) -> Result<ObjectStanding, Lo
         .max_by_key(|standing| standing.timestamp.unwrap_or(Timestamp::ZERO));
     Ok(ObjectStanding {
         was_kept: granted.iter().filter(|standing| standing.was_kept).count() >= majority,
+        lock: granted
+            .iter()
+            .fold(ObjectLock::default(), |lock, standing| lock.merged(standing.lock)),
         ..newest.map(|newest| **newest).unwrap_or_default()
     })
 }
@@ -186,8 +191,22 @@ mod tests {
         LockAnswer::Granted(ObjectStanding {
             timestamp: Some(Timestamp::from_seconds(seconds)),
             is_there,
-            was_kept: false,
+            ..ObjectStanding::default()
         })
+    }
+
+    #[test]
+    fn what_one_of_them_knows_of_a_lock_counts() {
+        let at = Timestamp::from_seconds;
+        let lock = ObjectLock::of_hold(true, at(1));
+        let knows = LockAnswer::Granted(ObjectStanding {
+            lock,
+            ..ObjectStanding::default()
+        });
+        assert_eq!(
+            outcome(&[granted(2, true), knows, granted(2, true)], 3).unwrap().lock,
+            lock
+        );
     }
 
     #[test]

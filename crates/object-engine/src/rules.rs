@@ -9,6 +9,7 @@
 use crate::metadata::ObjectMetadata;
 use std::str::FromStr;
 use vocabulary::Timestamp;
+use vocabulary::object_lock::{LEGAL_HOLD, ObjectLock, RETENTION};
 use vocabulary::timestamp::{decode_series, encode_series};
 
 /// What a file of a hash directory is.
@@ -179,7 +180,8 @@ pub fn lone_posts(files: &[FileName]) -> (Option<usize>, Option<usize>) {
     }
 }
 
-/// The metadata a reader sees: the POST's, and of the PUT's what no POST can change.
+/// The metadata a reader sees: the POST's, and of the PUT's what no POST can change; of what keeps an object
+/// ([`lock_of`]) what both say together.
 pub fn merge(
     data: &ObjectMetadata,
     meta: Option<&ObjectMetadata>,
@@ -194,6 +196,8 @@ pub fn merge(
             for (name, value) in data.iter().filter(|(name, _)| is_fixed(name)) {
                 merged.set(name, value);
             }
+            // A POST may have come by a server that knows no object lock.
+            set_lock(&mut merged, lock_of(data).merged(lock_of(meta)));
             merged
         }
     };
@@ -203,6 +207,20 @@ pub fn merge(
         }
     }
     merged
+}
+
+/// What keeps the object that these are the metadata of.
+pub fn lock_of(metadata: &ObjectMetadata) -> ObjectLock {
+    ObjectLock::read(metadata.get(RETENTION), metadata.get(LEGAL_HOLD))
+}
+
+/// Says among metadata what keeps the object; what is not set stays as it is.
+pub fn set_lock(metadata: &mut ObjectMetadata, lock: ObjectLock) {
+    for (name, value) in [(RETENTION, lock.stored_retention()), (LEGAL_HOLD, lock.stored_hold())] {
+        if let Some(value) = value {
+            metadata.set(name, value);
+        }
+    }
 }
 
 pub(crate) const CONTENT_TYPE: &str = "Content-Type";
@@ -274,6 +292,17 @@ mod tests {
             prop_assert_eq!(pick(&kept), (picked, kept));
             prop_assert!(picked[0].is_none() || picked[3].is_none());
         }
+    }
+
+    #[test]
+    fn a_post_that_knows_no_lock_does_not_end_one() {
+        let data = ObjectMetadata::from_iter([("X-Timestamp", "1"), (RETENTION, "COMPLIANCE;500;1")]);
+        let meta = ObjectMetadata::from_iter([("X-Timestamp", "2"), ("X-Object-Meta-Taste", "sour")]);
+        let merged = merge(&data, Some(&meta), None);
+        assert_eq!(lock_of(&merged), lock_of(&data));
+        let held = meta.clone().with(LEGAL_HOLD, "ON;2").with(RETENTION, "NONE;0;2");
+        let merged = lock_of(&merge(&data, Some(&held), None));
+        assert!(merged.has_hold() && merged.is_in_compliance(at(499)));
     }
 
     #[test]

@@ -6,10 +6,12 @@
 
 use crate::devices::ObjectDevice;
 use crate::expiry::{self, ExpiryChange};
+use crate::object_lock;
 use crate::refusal::refusal_of;
 use crate::request::ObjectRequest;
 use crate::state::ObjectServerState;
 use crate::updates::{ListingRow, RecordedRows};
+use crate::write_locks::Publishing;
 use http::{HeaderValue, StatusCode};
 use object_engine::rules::{FileName, FilePart};
 use object_engine::{EngineError, ObjectKey, OpenOptions};
@@ -48,8 +50,17 @@ fn carry_out(
     deletions: &[Deletion],
     state: &ObjectServerState,
 ) -> (Vec<Result<DeleteOutcome, Refusal>>, RecordedRows) {
-    let decide = |deletion: &Deletion| deletion.decide(device);
+    let decide = |deletion: &Deletion| deletion.decide(device, state);
     let mut outcomes: Vec<_> = deletions.iter().map(decide).collect();
+    let mut locks = vec![];
+    for (outcome, deletion) in outcomes.iter_mut().zip(deletions) {
+        if outcome.is_ok() {
+            match deletion.publish(state) {
+                Ok(lock) => locks.extend(lock),
+                Err(refusal) => *outcome = Err(refusal),
+            }
+        }
+    }
     let (mut numbers, mut tombstones, mut changes) = (vec![], vec![], vec![]);
     for (number, (decided, deletion)) in outcomes.iter().zip(deletions).enumerate() {
         if let Ok(outcome) = decided
@@ -64,6 +75,7 @@ fn carry_out(
     let engine = device.engine();
     let mut rows = RecordedRows::record(&**engine, changes);
     let deleted = engine.delete_all(tombstones);
+    drop(locks);
     for (change, deleted) in deleted.into_iter().enumerate() {
         if let Err(error) = deleted {
             rows.drop_change(change);
@@ -119,9 +131,20 @@ impl Deletion {
         })
     }
 
+    /// What the write lock that it names, if any, allows.
+    fn publish(&self, state: &ObjectServerState) -> Result<Option<Publishing>, Refusal> {
+        let request = &self.request;
+        state.write_locks.publish(
+            &*state.world.clock,
+            (&request.target.device, &request.target.path),
+            &request.key,
+            request.write_lock.as_ref(),
+        )
+    }
+
     /// What is to become of it: the tombstone that the outcome speaks of is still to be left.
-    fn decide(&self, device: &ObjectDevice) -> Result<DeleteOutcome, Refusal> {
-        let before = self.look(device, &self.request.key)?;
+    fn decide(&self, device: &ObjectDevice, state: &ObjectServerState) -> Result<DeleteOutcome, Refusal> {
+        let before = self.look(device, &self.request.key, state.world.clock.now())?;
         let confirmed = self.check_condition(&before)?;
         let left_at = match before.timestamp.is_none_or(|old| old < self.asked_at) {
             true if confirmed => Some(before.last.just_after().min(self.asked_at)),
@@ -142,13 +165,17 @@ impl Deletion {
         })
     }
 
-    fn look(&self, device: &ObjectDevice, key: &ObjectKey) -> Result<ObjectBefore, Refusal> {
+    fn look(&self, device: &ObjectDevice, key: &ObjectKey, now: Timestamp) -> Result<ObjectBefore, Refusal> {
         let found = match device.engine().open(key, OpenOptions::BEFORE_WRITE) {
             Ok(found) => found,
             Err(EngineError::NotFound { deleted_at }) => return Ok(ObjectBefore::nothing(deleted_at)),
             Err(EngineError::Quarantined { .. }) => return Ok(ObjectBefore::nothing(None)),
             Err(error) => return Err(refusal_of(&error, device)),
         };
+        if found.timestamps.data < self.asked_at {
+            let request = &self.request;
+            object_lock::check_removal(&found, now, request.is_replication, request.bypasses_governance)?;
+        }
         let visible = self.opens_expired || !expiry::has_expired(&found.metadata, self.asked_at);
         // A newer POST does not save the body: its metadata are for what was PUT.
         let timestamp = match visible {

@@ -19,6 +19,7 @@
 //! | PUT | `put.rs`, `put_plan.rs`, `upload.rs`; the body: `incoming.rs`; footers, commits: `wrapped.rs`, `mime.rs` |
 //! | POST and DELETE | `post.rs`, `delete.rs`; many DELETEs at once: `deletes.rs` |
 //! | LOCK: who may write an object for the moment | `write_locks.rs` |
+//! | S3's object lock: what may not go | `object_lock.rs` |
 //! | which headers stay with an object | `kept.rs` |
 //! | when an object expires, and the rows of the expirer's queue | `expiry.rs` |
 //! | listing rows | `updates.rs`, `updates/row.rs`; what a crash leaves of them: `updates/recorded.rs` |
@@ -38,6 +39,7 @@ mod incoming;
 mod kept;
 mod lock;
 pub mod mime;
+mod object_lock;
 mod options;
 mod outgoing;
 mod post;

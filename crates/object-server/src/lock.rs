@@ -10,14 +10,16 @@ use crate::request::object_key;
 use crate::state::ObjectServerState;
 use crate::write_locks::{Attempt, LockKey, is_of};
 use http::{HeaderValue, StatusCode};
+use object_engine::rules::lock_of;
 use object_engine::{EngineError, ObjectKey, OpenOptions};
 use peer::Response;
 use peer::message::LockObject;
-use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_OBJECT_EXISTS};
+use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_OBJECT_EXISTS, X_OBJECT_LEGAL_HOLD, X_OBJECT_RETENTION};
 use std::sync::Arc;
 use std::time::Duration;
 use storage_shell::{Lane, Refusal, empty, put_time};
 use vocabulary::Timestamp;
+use vocabulary::object_lock::ObjectLock;
 
 /// The longest lease, whatever is asked for.
 const LONGEST_LEASE: Duration = Duration::from_secs(120);
@@ -86,8 +88,8 @@ async fn wait(
     }
 }
 
-/// The time of what the device has of an object, or of its tombstone, and whether it is an object.
-type Standing = (Option<Timestamp>, bool);
+/// The time of what the device has of an object, or of its tombstone, whether it is an object, and what holds it.
+type Standing = (Option<Timestamp>, bool, ObjectLock);
 
 async fn look(state: &Arc<ObjectServerState>, device: &str, key: ObjectKey) -> Result<Standing, Refusal> {
     let now = state.world.clock.now();
@@ -95,17 +97,25 @@ async fn look(state: &Arc<ObjectServerState>, device: &str, key: ObjectKey) -> R
     let job = move |device: &ObjectDevice| match device.engine().open(&key, OpenOptions::BEFORE_WRITE) {
         Ok(found) => {
             let is_there = !expiry::has_expired(&found.metadata, now);
-            Ok::<_, Refusal>((Some(found.timestamps.data), is_there))
+            Ok::<_, Refusal>((Some(found.timestamps.data), is_there, lock_of(&found.metadata)))
         }
-        Err(EngineError::NotFound { deleted_at }) => Ok((deleted_at, false)),
-        Err(EngineError::Quarantined { .. }) => Ok((None, false)),
+        Err(EngineError::NotFound { deleted_at }) => Ok((deleted_at, false, ObjectLock::default())),
+        Err(EngineError::Quarantined { .. }) => Ok((None, false, ObjectLock::default())),
         Err(error) => Err(refusal_of(&error, device)),
     };
     device.run(job).await
 }
 
-fn granted(status: StatusCode, (timestamp, is_there): Standing) -> Response {
+fn granted(status: StatusCode, (timestamp, is_there, lock): Standing) -> Response {
     let mut response = empty(status);
+    for (name, value) in [
+        (X_OBJECT_RETENTION, lock.stored_retention()),
+        (X_OBJECT_LEGAL_HOLD, lock.stored_hold()),
+    ] {
+        if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
+            response.headers_mut().insert(name, value);
+        }
+    }
     if let Some(timestamp) = timestamp {
         put_time(&mut response, X_BACKEND_TIMESTAMP, timestamp);
     }

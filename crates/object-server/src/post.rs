@@ -3,6 +3,7 @@
 use crate::devices::ObjectDevice;
 use crate::expiry::{self, ExpiryChange};
 use crate::kept;
+use crate::object_lock;
 use crate::refusal::refused_by;
 use crate::request::{ObjectRequest, PostHead};
 use crate::state::ObjectServerState;
@@ -113,6 +114,14 @@ impl PostChange {
         if !request.is_replication {
             keep_tags(&mut metadata, &found.metadata);
         }
+        object_lock::keep_lock(&mut metadata, &found, request, state.world.clock.now())?;
+        // Held until the change is published.
+        let _lock = state.write_locks.publish(
+            &*state.world.clock,
+            (&request.target.device, &request.target.path),
+            key,
+            request.write_lock.as_ref(),
+        )?;
         // The PUT's own content type stays in the body's metadata; only a later one is written again.
         let set_since = content_type_timestamp > found.timestamps.data;
         if set_since {

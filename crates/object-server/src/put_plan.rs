@@ -7,16 +7,20 @@ use crate::devices::ObjectDevice;
 use crate::expiry;
 use crate::incoming::too_large;
 use crate::kept;
+use crate::object_lock;
 use crate::refusal::refusal_of;
 use crate::request::{ObjectRequest, PutHead, text};
 use crate::state::ObjectServerState;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use object_engine::{Commit, EngineError, FoundObject, ObjectKey, ObjectMetadata, OpenOptions};
+use std::sync::Arc;
 use storage_shell::Refusal;
 use vocabulary::conditional::bare_etag;
 use vocabulary::limits::LimitError;
+use vocabulary::object_lock::bucket_of;
 use vocabulary::{Conditions, Outcome, Timestamp};
+use world::Clock;
 
 /// What is to be written, as far as the request's head says.
 pub(crate) struct PutPlan {
@@ -29,11 +33,16 @@ pub(crate) struct PutPlan {
     pub(crate) write_lock: Option<HeaderValue>,
     /// Headers that stay.
     pub(crate) kept: ObjectMetadata,
+    /// Another node's upkeep brings it.
+    is_replication: bool,
+    clock: Arc<dyn Clock>,
 }
 
 /// What was there before.
 pub(crate) struct PriorObject {
     pub(crate) delete_at: Option<i64>,
+    /// Whether there was an object.
+    pub(crate) is_there: bool,
 }
 
 impl PutPlan {
@@ -66,7 +75,12 @@ impl PutPlan {
             head.replication_headers.as_ref(),
             &options.allowed_headers,
         );
+        if !request.is_replication {
+            object_lock::check_expiry(&kept)?;
+        }
         Ok(Self {
+            is_replication: request.is_replication,
+            clock: state.world.clock.clone(),
             timestamp,
             content_type,
             conditions: Conditions::new(None, head.if_none_match.as_ref().and_then(text), None, None),
@@ -87,7 +101,10 @@ impl PutPlan {
         found: Result<FoundObject, EngineError>,
         device: &ObjectDevice,
     ) -> Result<PriorObject, Refusal> {
-        let nothing = PriorObject { delete_at: None };
+        let nothing = PriorObject {
+            delete_at: None,
+            is_there: false,
+        };
         let found = match found {
             Ok(found) => found,
             Err(EngineError::NotFound { deleted_at }) => {
@@ -108,8 +125,33 @@ impl PutPlan {
         if found.timestamps.data >= self.timestamp {
             return Err(Refusal::conflict(Some(found.timestamps.data)));
         }
+        object_lock::check_removal(&found, self.clock.now(), self.is_replication, false)?;
         let delete_at = expiry::delete_at(&found.metadata).filter(|_| !expired);
-        Ok(PriorObject { delete_at })
+        Ok(PriorObject {
+            delete_at,
+            is_there: true,
+        })
+    }
+
+    /// Looks again before a body that took its time is published, where a lock may have come meanwhile: over an object,
+    /// or in a container that keeps versions or parts. Blocks.
+    pub(crate) fn look_again(
+        &self,
+        device: &ObjectDevice,
+        request: &ObjectRequest,
+        prior: &PriorObject,
+    ) -> Result<(), Refusal> {
+        let container = request.target.path.container.as_deref().unwrap_or_default();
+        if !prior.is_there && bucket_of(container) == container {
+            return Ok(());
+        }
+        match device.engine().open(&request.key, OpenOptions::BEFORE_WRITE) {
+            Ok(found) if found.timestamps.data < self.timestamp => {
+                object_lock::check_removal(&found, self.clock.now(), self.is_replication, false)
+            }
+            // What else there is decides when the body is published.
+            _ => Ok(()),
+        }
     }
 
     /// What to commit, once the bytes' checksum and number are known.

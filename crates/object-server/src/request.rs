@@ -33,6 +33,10 @@ pub(crate) struct ObjectRequest {
     pub(crate) overrides: HeaderMap,
     /// The workers that do it.
     pub(crate) lane: Lane,
+    /// The write lock under which it is posted to or deleted.
+    pub(crate) write_lock: Option<HeaderValue>,
+    /// A GOVERNANCE retention does not hold it up.
+    pub(crate) bypasses_governance: bool,
 }
 
 /// What a PUT says of its body.
@@ -100,6 +104,8 @@ impl ObjectRequest {
             rows: message.rows,
             overrides: HeaderMap::new(),
             lane,
+            write_lock: None,
+            bypasses_governance: false,
         };
         Ok((request, head))
     }
@@ -128,6 +134,8 @@ impl ObjectRequest {
             rows: message.rows,
             overrides: HeaderMap::new(),
             lane,
+            write_lock: message.write_lock,
+            bypasses_governance: message.bypasses_governance,
         };
         Ok((request, head))
     }
@@ -152,6 +160,8 @@ impl ObjectRequest {
             rows: message.rows,
             overrides: HeaderMap::new(),
             lane,
+            write_lock: message.write_lock,
+            bypasses_governance: message.bypasses_governance,
         };
         Ok((request, message.if_delete_at))
     }
@@ -180,6 +190,8 @@ impl ObjectRequest {
             rows: RowTargets::default(),
             overrides: HeaderMap::new(),
             lane,
+            write_lock: None,
+            bypasses_governance: false,
         };
         Ok((request, head))
     }

@@ -255,6 +255,7 @@ impl Upload {
                 let upload = upload.clone();
                 move |device: &ObjectDevice, written: crate::sink::WrittenBody| {
                     let (upload, prior) = &*upload;
+                    upload.plan.look_again(device, &upload.request, prior)?;
                     let publication = upload.publication(prior, written.md5, written.size)?;
                     let Publication {
                         commit,

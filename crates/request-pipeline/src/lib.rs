@@ -15,6 +15,7 @@
 //! | status pages and short answers | `reply.rs` |
 //! | what is known of accounts and containers | `info.rs`; the cache that gateways share: `shared_cache.rs` |
 //! | writing on a condition | `write_lock.rs` |
+//! | S3's object lock | `object_lock.rs` |
 //! | forms of browsers | `multipart.rs` |
 //! | counting and ending bodies | `watched.rs` |
 //! | limits on user metadata | `constraints.rs` |
@@ -27,6 +28,7 @@ pub mod constraints;
 pub mod cors;
 mod info;
 pub mod multipart;
+mod object_lock;
 mod pipeline;
 pub mod reply;
 mod request;
@@ -37,6 +39,7 @@ mod write_lock;
 
 pub use access_notes::{AccessFacts, AccessNotes};
 pub use info::{AccountInfo, ContainerInfo, EntityLocation, InfoSource, PolicyUse};
+pub use object_lock::{BypassesGovernance, object_lock_in, set_object_lock};
 pub use peer::Response;
 pub use pipeline::{Core, Feature, Next, Pipeline};
 pub use request::{Authorizer, ClientRequest, Footers, Request, is_true};

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use vocabulary::names::quote;
+use vocabulary::object_lock::ObjectLock;
 use vocabulary::{EntityPath, PolicyIndex, Timestamp};
 
 /// What a lock is of, and its name.
@@ -37,6 +38,8 @@ pub struct ObjectStanding {
     pub is_there: bool,
     /// The lock was held all the time since it was taken before.
     pub was_kept: bool,
+    /// What keeps the object (S3's object lock), as all of them know it together.
+    pub lock: ObjectLock,
 }
 
 /// Why a lock was not taken.

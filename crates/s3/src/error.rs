@@ -48,6 +48,7 @@ codes! {
     INVALID_ACTION = "InvalidAction", 400, "The action is not served.";
     INVALID_ARGUMENT = "InvalidArgument", 400, "Invalid Argument.";
     INVALID_BUCKET_NAME = "InvalidBucketName", 400, "The specified bucket is not valid.";
+    INVALID_BUCKET_STATE = "InvalidBucketState", 409, "The request is not valid with the current state of the bucket.";
     INVALID_CHUNK_SIZE = "InvalidChunkSizeError", 403, "Only the last chunk is allowed to have a size less than 8192 bytes";
     INVALID_DIGEST = "InvalidDigest", 400, "The Content-MD5 you specified was invalid.";
     INVALID_LOCATION = "InvalidLocationConstraint", 400, "The specified location constraint is not valid.";
@@ -57,6 +58,7 @@ codes! {
     INVALID_POLICY_DOCUMENT = "InvalidPolicyDocument", 400, "The content of the form does not meet the conditions specified in the policy document.";
     INVALID_RANGE = "InvalidRange", 416, "The requested range cannot be satisfied.";
     INVALID_REQUEST = "InvalidRequest", 400, "Invalid Request.";
+    INVALID_RETENTION_PERIOD = "InvalidRetentionPeriod", 400, "The retention period is not valid.";
     INVALID_STORAGE_CLASS = "InvalidStorageClass", 400, "The storage class you specified is not valid.";
     INVALID_TAG = "InvalidTag", 400, "The tag provided was not a valid tag.";
     INVALID_TOKEN = "InvalidToken", 400, "The provided token is malformed or otherwise not valid.";
@@ -77,6 +79,7 @@ codes! {
     NO_SUCH_KEY = "NoSuchKey", 404, "The specified key does not exist.";
     NO_SUCH_LIFECYCLE = "NoSuchLifecycleConfiguration", 404, "The lifecycle configuration does not exist";
     NO_SUCH_LOCK_CONFIGURATION = "ObjectLockConfigurationNotFoundError", 404, "Object Lock configuration does not exist for this bucket";
+    NO_SUCH_OBJECT_LOCK = "NoSuchObjectLockConfiguration", 404, "The specified object does not have a ObjectLock configuration";
     NO_SUCH_OWNERSHIP = "OwnershipControlsNotFoundError", 404, "The bucket ownership controls were not found";
     NO_SUCH_PUBLIC_ACCESS_BLOCK = "NoSuchPublicAccessBlockConfiguration", 404, "The public access block configuration was not found";
     NO_SUCH_UPLOAD = "NoSuchUpload", 404, "The specified multipart upload does not exist. The upload ID might be invalid, or the multipart upload might have been aborted or completed.";

@@ -21,6 +21,7 @@
 //! | bytes in hexadecimal | `hex.rs` |
 //! | whose failure it is, and whether trying again helps | `fault.rs` |
 //! | dates and times, and how they are spelled | `calendar.rs` |
+//! | may an object go: S3's object lock | `object_lock.rs` |
 
 pub mod calendar;
 pub mod conditional;
@@ -35,6 +36,7 @@ pub mod metadata;
 pub mod names;
 pub mod network;
 pub mod number;
+pub mod object_lock;
 pub mod policy;
 pub mod range;
 pub mod timestamp;

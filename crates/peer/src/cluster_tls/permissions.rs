@@ -4,20 +4,19 @@
 //! |---|---|---|---|
 //! | proxy | read, change, delete, rows | read, change, delete, rows | read, change, delete |
 //! | upkeep | everything | everything | everything |
-//! | account | read, replicate | read, delete | delete |
+//! | account | read, replicate | read, delete | look, delete |
 //! | container | read, rows | read, rows, replicate | read |
 //! | object | – | read, rows | read, replicate |
 //!
 //! A certificate with several roles may what any of them may. What monitors ask (`/healthcheck`, `/recon`, `/metrics`,
-//! OPTIONS) every role may. *Change* is PUT and POST of an account, a container or an object, and LOCK of an
-//! object, *delete* their DELETE (many at once: DELETES), *rows* are changes of listing rows: PUT, POST and DELETE one
-//! level below what the server owns, and UPDATE; *replicate* is REPLICATE and SSYNC. An unknown verb is passed on to
-//! the
-//! server for upkeep alone.
+//! OPTIONS) every role may. *Look* is HEAD, *read* GET and HEAD. *Change* is PUT and POST of an account, a container or
+//! an object, and LOCK of an object, *delete* their DELETE (many at once: DELETES), *rows* are changes of listing rows:
+//! PUT, POST and DELETE one level below what the server owns, and UPDATE; *replicate* is REPLICATE and SSYNC. An
+//! unknown verb is passed on to the server for upkeep alone.
 //!
-//! Why a role needs what its own verbs do not show: the reaper (account) empties containers and deletes objects; the
-//! auditor and the updater (object) read and write container rows; container sync (container) reads objects as a
-//! gateway does, which looks at account and container first.
+//! Why a role needs what its own verbs do not show: the reaper (account) empties containers and deletes objects, once
+//! it has looked whether an object lock holds them; the auditor and the updater (object) read and write container rows;
+//! container sync (container) reads objects as a gateway does, which looks at account and container first.
 
 use super::roles::{ClusterRole, ClusterRoles};
 use crate::address::Address;
@@ -28,6 +27,8 @@ use http::Method;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Monitor,
+    /// HEAD.
+    Look,
     Read,
     Change,
     Delete,
@@ -67,7 +68,8 @@ fn action(server: ServerKind, method: &Method, address: &Address) -> Action {
         ServerKind::Object => false,
     };
     match method.as_str() {
-        "GET" | "HEAD" => Action::Read,
+        "GET" => Action::Read,
+        "HEAD" => Action::Look,
         "PUT" | "POST" | "DELETE" if is_row => Action::Rows,
         "UPDATE" => Action::Rows,
         "PUT" | "POST" => Action::Change,
@@ -79,14 +81,14 @@ fn action(server: ServerKind, method: &Method, address: &Address) -> Action {
 
 /// The table.
 fn may(role: ClusterRole, server: ServerKind, action: Action) -> bool {
-    use Action::{Change, Delete, Monitor, Read, Replicate, Rows};
+    use Action::{Change, Delete, Look, Monitor, Read, Replicate, Rows};
     let allowed: &[Action] = match (role, server) {
         (ClusterRole::Upkeep, _) => return true,
         (ClusterRole::Proxy, ServerKind::Object) => &[Read, Change, Delete],
         (ClusterRole::Proxy, _) => &[Read, Change, Delete, Rows],
         (ClusterRole::Account, ServerKind::Account) => &[Read, Replicate],
         (ClusterRole::Account, ServerKind::Container) => &[Read, Delete],
-        (ClusterRole::Account, ServerKind::Object) => &[Delete],
+        (ClusterRole::Account, ServerKind::Object) => &[Look, Delete],
         (ClusterRole::Container, ServerKind::Account) => &[Read, Rows],
         (ClusterRole::Container, ServerKind::Container) => &[Read, Rows, Replicate],
         (ClusterRole::Container, ServerKind::Object) => &[Read],
@@ -94,7 +96,8 @@ fn may(role: ClusterRole, server: ServerKind, action: Action) -> bool {
         (ClusterRole::Object, ServerKind::Container) => &[Read, Rows],
         (ClusterRole::Object, ServerKind::Object) => &[Read, Replicate],
     };
-    action == Monitor || allowed.contains(&action)
+    let looks = action == Look && allowed.contains(&Read);
+    action == Monitor || looks || allowed.contains(&action)
 }
 
 #[cfg(test)]
@@ -104,13 +107,14 @@ mod tests {
     const SERVERS: [ServerKind; 3] = [ServerKind::Account, ServerKind::Container, ServerKind::Object];
 
     /// Requests that stand for all, by what they are called below.
-    const REQUESTS: [(&str, &str, &str); 23] = [
+    const REQUESTS: [(&str, &str, &str); 24] = [
         ("health", "GET", "/healthcheck"),
         ("recon", "GET", "/recon/async"),
         ("options", "OPTIONS", "/d/1/a"),
         ("get-a", "GET", "/d/1/a"),
         ("head-c", "HEAD", "/d/1/a/c"),
         ("get-o", "GET", "/d/1/a/c/o"),
+        ("head-o", "HEAD", "/d/1/a/c/o"),
         ("put-a", "PUT", "/d/1/a"),
         ("post-a", "POST", "/d/1/a"),
         ("delete-a", "DELETE", "/d/1/a"),
@@ -169,7 +173,6 @@ mod tests {
             ],
             (ClusterRole::Account, ServerKind::Object) => &[
                 "get-a",
-                "head-c",
                 "get-o",
                 "put-a",
                 "post-a",
@@ -219,6 +222,7 @@ mod tests {
                 "get-a",
                 "head-c",
                 "get-o",
+                "head-o",
                 "put-a",
                 "post-a",
                 "delete-a",

@@ -79,6 +79,16 @@ names! {
     X_WRITE_LOCK_PATIENCE = "x-backend-write-lock-patience";
     /// The tags that S3's clients gave an object.
     X_OBJECT_TAGS = "x-object-transient-sysmeta-s3api-tags";
+    /// Until when an object is retained (`vocabulary::object_lock`).
+    X_OBJECT_RETENTION = "x-object-transient-sysmeta-s3api-retention";
+    /// Whether an object is under legal hold.
+    X_OBJECT_LEGAL_HOLD = "x-object-transient-sysmeta-s3api-legal-hold";
+    /// A GOVERNANCE retention is not to hold the request up: its sender may bypass it.
+    X_BYPASS_GOVERNANCE = "x-backend-bypass-governance-retention";
+    /// A POST that sets retention or legal hold, and leaves all else as it is; between features of a gateway.
+    X_LOCK_CHANGE = "x-backend-object-lock-change";
+    /// The segments of the large object that is put are locked as it is; between features of a gateway.
+    X_SEGMENTS_LOCKED = "x-backend-object-lock-segments";
     /// Whether there is an object, in the answer to LOCK.
     X_OBJECT_EXISTS = "x-backend-object-exists";
 }

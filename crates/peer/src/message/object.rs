@@ -79,6 +79,10 @@ messages! {
         opens_expired: bool = (names::X_OPEN_EXPIRED, "true"),
         /// Names of headers that are kept with the object.
         replication_headers: Option<HeaderValue> = names::X_REPLICATION_HEADERS,
+        /// The write lock under which it is changed: without that it must not be.
+        write_lock: Option<HeaderValue> = names::X_WRITE_LOCK,
+        /// A GOVERNANCE retention does not hold it up.
+        bypasses_governance: bool = (names::X_BYPASS_GOVERNANCE, "true"),
     }
 
     /// Leave a tombstone.
@@ -97,6 +101,10 @@ messages! {
         is_replication: bool = (names::X_REPLICATION, "True"),
         /// What is deleted is seen as if it had not expired.
         opens_expired: bool = (names::X_OPEN_EXPIRED, "true"),
+        /// The write lock under which it is deleted: without that it must not be.
+        write_lock: Option<HeaderValue> = names::X_WRITE_LOCK,
+        /// A GOVERNANCE retention does not hold it up.
+        bypasses_governance: bool = (names::X_BYPASS_GOVERNANCE, "true"),
     }
 
     /// GET or HEAD of an object. Conditions and the range are among the headers.

@@ -30,7 +30,7 @@ pub struct Need {
 
 macro_rules! actions {
     ($($constant:ident = $name:literal, $kind:expr;)+) => {
-        $(const $constant: Action = Action { name: concat!("s3:", $name), kind: $kind };)+
+        $(pub(crate) const $constant: Action = Action { name: concat!("s3:", $name), kind: $kind };)+
         /// All of them.
         pub const ALL: &[Action] = &[$($constant),+];
     };
@@ -43,6 +43,7 @@ const DELETE: Option<&str> = Some("delete");
 
 actions! {
     ABORT_UPLOAD = "AbortMultipartUpload", WRITE;
+    BYPASS_GOVERNANCE = "BypassGovernanceRetention", None;
     CREATE_BUCKET = "CreateBucket", WRITE;
     DELETE_BUCKET = "DeleteBucket", DELETE;
     DELETE_BUCKET_POLICY = "DeleteBucketPolicy", None;
@@ -63,6 +64,8 @@ actions! {
     GET_OBJECT = "GetObject", READ;
     GET_OBJECT_ACL = "GetObjectAcl", READ;
     GET_ATTRIBUTES = "GetObjectAttributes", READ;
+    GET_LEGAL_HOLD = "GetObjectLegalHold", READ;
+    GET_RETENTION = "GetObjectRetention", READ;
     GET_OBJECT_TAGGING = "GetObjectTagging", READ;
     GET_VERSION = "GetObjectVersion", READ;
     GET_VERSION_ACL = "GetObjectVersionAcl", READ;
@@ -75,6 +78,7 @@ actions! {
     LIST_PARTS = "ListMultipartUploadParts", LIST;
     PUT_BUCKET_ACL = "PutBucketAcl", None;
     PUT_LIFECYCLE = "PutLifecycleConfiguration", None;
+    PUT_LOCK_CONFIGURATION = "PutBucketObjectLockConfiguration", None;
     PUT_OWNERSHIP = "PutBucketOwnershipControls", None;
     PUT_BUCKET_POLICY = "PutBucketPolicy", None;
     PUT_PUBLIC_ACCESS_BLOCK = "PutBucketPublicAccessBlock", None;
@@ -82,6 +86,8 @@ actions! {
     PUT_VERSIONING = "PutBucketVersioning", None;
     PUT_OBJECT = "PutObject", WRITE;
     PUT_OBJECT_ACL = "PutObjectAcl", None;
+    PUT_LEGAL_HOLD = "PutObjectLegalHold", None;
+    PUT_RETENTION = "PutObjectRetention", WRITE;
     PUT_OBJECT_TAGGING = "PutObjectTagging", WRITE;
     PUT_VERSION_ACL = "PutObjectVersionAcl", None;
     PUT_VERSION_TAGGING = "PutObjectVersionTagging", WRITE;
@@ -111,6 +117,21 @@ pub(crate) fn deletion(bucket: &str, key: &str, version: Option<&str>) -> Need {
         bucket: Some(bucket.to_owned()),
         key: Some(key.to_owned()),
     }
+}
+
+/// That a GOVERNANCE retention of a key be bypassed.
+pub(crate) fn bypass(bucket: &str, key: &str) -> Need {
+    Need {
+        action: BYPASS_GOVERNANCE,
+        bucket: Some(bucket.to_owned()),
+        key: Some(key.to_owned()),
+    }
+}
+
+/// Whether a request asks for that.
+pub(crate) fn wants_bypass(headers: &HeaderMap) -> bool {
+    let wanted = headers.get("x-amz-bypass-governance-retention");
+    wanted.is_some_and(|wanted| wanted.as_bytes().eq_ignore_ascii_case(b"true"))
 }
 
 /// Whether an action is about the policy itself, which an account's owner can always see, replace and delete.
@@ -145,6 +166,9 @@ pub(crate) fn needs(method: &Method, call: &S3Call, headers: &HeaderMap) -> Vec<
             if *method == Method::PUT && sub.is_none() && opens(headers) {
                 need(PUT_BUCKET_ACL);
             }
+            if *method == Method::PUT && sub.is_none() && headers.contains_key("x-amz-bucket-object-lock-enabled") {
+                need(PUT_LOCK_CONFIGURATION);
+            }
         }
         (Some(_), Some(_)) => {
             let is_version = call.parameter("versionId").is_some_and(|version| !version.is_empty());
@@ -156,6 +180,17 @@ pub(crate) fn needs(method: &Method, call: &S3Call, headers: &HeaderMap) -> Vec<
             if writes && opens(headers) {
                 need(PUT_OBJECT_ACL);
             }
+            for (_, action) in LOCK_HEADERS
+                .iter()
+                .filter(|(name, _)| writes && headers.contains_key(*name))
+            {
+                need(*action);
+            }
+            let frees = (*method == Method::DELETE && sub.is_none() && is_version)
+                || (*method == Method::PUT && sub == Some("retention"));
+            if frees && wants_bypass(headers) {
+                need(BYPASS_GOVERNANCE);
+            }
             if *method == Method::GET && sub == Some("attributes") {
                 need(if is_version { GET_VERSION } else { GET_OBJECT });
             }
@@ -166,6 +201,12 @@ pub(crate) fn needs(method: &Method, call: &S3Call, headers: &HeaderMap) -> Vec<
     }
     needs
 }
+
+/// Headers of writes that lock what is written, and what they take.
+const LOCK_HEADERS: [(&str, Action); 2] = [
+    ("x-amz-object-lock-mode", PUT_RETENTION),
+    ("x-amz-object-lock-legal-hold", PUT_LEGAL_HOLD),
+];
 
 /// Whether headers ask for an ACL other than the owner's own.
 fn opens(headers: &HeaderMap) -> bool {
@@ -199,7 +240,7 @@ fn of_bucket(method: &Method, sub: Option<&str>) -> Action {
         Some("lifecycle") => (GET_LIFECYCLE, PUT_LIFECYCLE, PUT_LIFECYCLE),
         Some("location") => (GET_BUCKET_LOCATION, UNNAMED, UNNAMED),
         Some("logging") => (GET_BUCKET_LOGGING, UNNAMED, UNNAMED),
-        Some("object-lock") => (GET_LOCK_CONFIGURATION, UNNAMED, UNNAMED),
+        Some("object-lock") => (GET_LOCK_CONFIGURATION, PUT_LOCK_CONFIGURATION, UNNAMED),
         Some("ownershipControls") => (GET_OWNERSHIP, PUT_OWNERSHIP, PUT_OWNERSHIP),
         Some("policy") => (GET_BUCKET_POLICY, PUT_BUCKET_POLICY, DELETE_BUCKET_POLICY),
         Some("policyStatus") => (GET_BUCKET_POLICY_STATUS, UNNAMED, UNNAMED),
@@ -230,9 +271,13 @@ fn of_object(method: &Method, sub: Option<&str>, is_version: bool) -> Action {
         (&Method::GET, Some("acl")) => either(GET_OBJECT_ACL, GET_VERSION_ACL),
         (&Method::GET, Some("attributes")) => either(GET_ATTRIBUTES, GET_VERSION_ATTRIBUTES),
         (&Method::GET, Some("tagging")) => either(GET_OBJECT_TAGGING, GET_VERSION_TAGGING),
+        (&Method::GET, Some("retention")) => GET_RETENTION,
+        (&Method::GET, Some("legal-hold")) => GET_LEGAL_HOLD,
         (&Method::GET, Some("uploadId")) => LIST_PARTS,
         (&Method::PUT, None | Some("partNumber")) => PUT_OBJECT,
         (&Method::POST, Some("uploads" | "uploadId")) => PUT_OBJECT,
+        (&Method::PUT, Some("retention")) => PUT_RETENTION,
+        (&Method::PUT, Some("legal-hold")) => PUT_LEGAL_HOLD,
         (&Method::PUT, Some("acl")) => either(PUT_OBJECT_ACL, PUT_VERSION_ACL),
         (&Method::PUT, Some("tagging")) => either(PUT_OBJECT_TAGGING, PUT_VERSION_TAGGING),
         (&Method::DELETE, Some("uploadId")) => ABORT_UPLOAD,
@@ -266,6 +311,7 @@ mod tests {
 
     #[test]
     fn requests_have_the_actions_of_aws_table() {
+        let bypass = [("x-amz-bypass-governance-retention", "true")];
         let copy = [("x-amz-copy-source", "/other/a%20b?versionId=1")];
         for (method, target, headers, expected) in [
             (Method::GET, "/", &[][..], "s3:ListAllMyBuckets "),
@@ -296,6 +342,35 @@ mod tests {
                 "s3:CreateBucket b, s3:PutBucketAcl b",
             ),
             (Method::PUT, "/b", &[("x-amz-acl", "private")], "s3:CreateBucket b"),
+            (
+                Method::PUT,
+                "/b",
+                &[("x-amz-bucket-object-lock-enabled", "true")],
+                "s3:CreateBucket b, s3:PutBucketObjectLockConfiguration b",
+            ),
+            (
+                Method::PUT,
+                "/b/k",
+                &[
+                    ("x-amz-object-lock-mode", "GOVERNANCE"),
+                    ("x-amz-object-lock-legal-hold", "ON"),
+                ],
+                "s3:PutObject b/k, s3:PutObjectRetention b/k, s3:PutObjectLegalHold b/k",
+            ),
+            (Method::PUT, "/b/k?legal-hold", &bypass, "s3:PutObjectLegalHold b/k"),
+            (
+                Method::PUT,
+                "/b/k?retention",
+                &bypass,
+                "s3:PutObjectRetention b/k, s3:BypassGovernanceRetention b/k",
+            ),
+            (
+                Method::DELETE,
+                "/b/k?versionId=1",
+                &bypass,
+                "s3:DeleteObjectVersion b/k, s3:BypassGovernanceRetention b/k",
+            ),
+            (Method::DELETE, "/b/k", &bypass, "s3:DeleteObject b/k"),
             (
                 Method::GET,
                 "/b/k?attributes",

@@ -4,7 +4,7 @@
 
 use super::bucket::{canned_acl, empty};
 use super::{Done, Operation, document};
-use crate::error::{NO_SUCH_LOCK_CONFIGURATION, NOT_IMPLEMENTED, S3Error};
+use crate::error::{NOT_IMPLEMENTED, S3Error};
 use crate::xml::XmlWriter;
 use http::{HeaderMap, Method};
 
@@ -56,12 +56,6 @@ pub(super) async fn put_bucket_acl(operation: Operation<'_>) -> Done {
 pub(super) async fn logging(operation: Operation<'_>) -> Done {
     operation.head_of_bucket().await?;
     Ok(document(XmlWriter::document("BucketLoggingStatus")))
-}
-
-/// GetObjectLockConfiguration: no bucket has one.
-pub(super) async fn object_lock(operation: Operation<'_>) -> Done {
-    operation.head_of_bucket().await?;
-    Err(NO_SUCH_LOCK_CONFIGURATION.about("BucketName", operation.bucket()))
 }
 
 impl Operation<'_> {

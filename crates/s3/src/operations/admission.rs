@@ -43,6 +43,8 @@ pub(super) struct Rights {
     buckets: Vec<BucketRights>,
     facts: Option<PolicyFacts>,
     opened: Arc<Mutex<Vec<Need>>>,
+    /// Keys whose GOVERNANCE retention a policy allows to be bypassed.
+    bypassed: Mutex<Vec<String>>,
 }
 
 impl Operation<'_> {
@@ -117,12 +119,23 @@ impl Operation<'_> {
 
     /// Looks at one key of those that a request deletes.
     pub(super) async fn admit_deletion(&self, key: &str, version: Option<&str>) -> Result<(), S3Error> {
-        let need = actions::deletion(self.bucket(), key, version);
-        self.is_within_limits(&need)?;
-        match self.rights.facts {
-            Some(_) => self.judge(&need).await.map(drop),
-            None => Ok(()),
+        let bypasses = version.is_some() && actions::wants_bypass(&self.request.headers);
+        let bypass = bypasses.then(|| actions::bypass(self.bucket(), key));
+        for need in bypass
+            .into_iter()
+            .chain([actions::deletion(self.bucket(), key, version)])
+        {
+            self.is_within_limits(&need)?;
+            if self.rights.facts.is_some() {
+                self.judge(&need).await?;
+            }
         }
+        Ok(())
+    }
+
+    /// Whether a policy allows the client to bypass the GOVERNANCE retention of a key.
+    pub(super) fn policy_bypasses(&self, key: &str) -> bool {
+        self.rights.bypassed.lock().iter().any(|bypassed| bypassed == key)
     }
 
     /// Whether a bucket is among those that the client is shown.
@@ -164,6 +177,10 @@ impl Operation<'_> {
                 Ok(PolicyVerdict::Silent)
             }
             PolicyVerdict::Denied => Err(ACCESS_DENIED.saying("The bucket's policy denies this.")),
+            PolicyVerdict::Allowed if need.action == actions::BYPASS_GOVERNANCE => {
+                self.rights.bypassed.lock().extend(need.key.clone());
+                Ok(verdict)
+            }
             PolicyVerdict::Allowed => {
                 self.rights.opened.lock().push(need.clone());
                 Ok(verdict)
@@ -173,7 +190,7 @@ impl Operation<'_> {
     }
 
     /// Whether the client owns the account, as its authenticator says.
-    async fn owns_account(&self) -> bool {
+    pub(super) async fn owns_account(&self) -> bool {
         let Some(authorizer) = self.request.authorizer.clone() else {
             return false;
         };

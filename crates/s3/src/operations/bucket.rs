@@ -1,6 +1,7 @@
 //! Buckets: made, looked at, deleted; where they are, whether they keep versions.
 
 use super::access_checks::{BUCKETS_LIST, header, list_in};
+use super::object_lock::headers as lock;
 use super::{Done, Operation, document};
 use crate::acl::{self, AccessControl};
 use crate::error::{
@@ -12,6 +13,7 @@ use crate::xml::{Element, XmlWriter};
 use http::{HeaderValue, Method};
 use peer::Body;
 use request_pipeline::{Response, reply, set_header};
+use vocabulary::object_lock::BucketLock;
 
 /// Bytes of a `CreateBucketConfiguration`.
 const LARGEST_CONFIGURATION: u64 = 8 * 1024;
@@ -31,8 +33,15 @@ pub(super) async fn create(mut operation: Operation<'_>) -> Done {
         put.set_header("x-container-read", read);
         put.set_header("x-container-write", write);
     }
+    let has_lock = lock::is_wanted(&operation.request.headers);
+    if has_lock {
+        lock::enable(&mut put, &BucketLock::default());
+        // A PUT of a bucket that is there would give it a lock.
+        operation.is_new_bucket().await?;
+    }
     let response = operation.send(put).await;
     match response.status().as_u16() {
+        201 if has_lock => operation.check_new_lock().await?,
         201 => {}
         202 => return Err(BUCKET_ALREADY_OWNED.about("BucketName", operation.bucket())),
         409 => return Err(BUCKET_ALREADY_EXISTS.about("BucketName", operation.bucket())),
@@ -44,6 +53,16 @@ pub(super) async fn create(mut operation: Operation<'_>) -> Done {
 }
 
 impl Operation<'_> {
+    /// Refuses what would make a bucket that is there.
+    async fn is_new_bucket(&self) -> Result<(), S3Error> {
+        let head = self.send(self.further(Method::HEAD, self.container())).await;
+        match head.status().as_u16() {
+            404 => Ok(()),
+            200..=299 => Err(BUCKET_ALREADY_OWNED.about("BucketName", self.bucket())),
+            _ => Err(self.bucket_refusal(&head)),
+        }
+    }
+
     /// The list of a bucket that this request makes; refused where it is there already.
     async fn list_of_new_bucket(&self) -> Result<HeaderValue, S3Error> {
         let user = self.user();

@@ -264,7 +264,7 @@ mod tests {
         let standing = |seconds, is_there| ObjectStanding {
             timestamp: Some(Timestamp::from_seconds(seconds)),
             is_there,
-            was_kept: false,
+            ..ObjectStanding::default()
         };
         assert!(is_older(&headers("1.00000"), true, standing(2, true)));
         assert!(!is_older(&headers("2.00000"), true, standing(2, true)));

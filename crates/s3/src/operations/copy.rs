@@ -12,7 +12,7 @@ use crate::xml::XmlWriter;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
 use peer::message::header_names::X_OBJECT_TAGS;
-use request_pipeline::{ClientRequest, Response};
+use request_pipeline::{ClientRequest, Response, set_object_lock};
 use vocabulary::calendar;
 use vocabulary::names::{quote, unquote};
 
@@ -78,6 +78,9 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
     put.headers
         .insert(X_OBJECT_TAGS, tags.unwrap_or(HeaderValue::from_static("")));
     put.headers.extend(operation.list_of_new(OBJECTS_LIST)?);
+    if let Some(lock) = operation.asked_lock().await? {
+        set_object_lock(&mut put.headers, &lock);
+    }
     let gate = operation.condition().await?;
     if let Some(gate) = &gate {
         gate.mark(&mut put.headers);

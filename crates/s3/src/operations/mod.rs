@@ -19,6 +19,7 @@
 //! | lifecycle rules, and when an object expires by them | `lifecycle/` |
 //! | versions | `versions.rs` |
 //! | tags | `tagging.rs` |
+//! | object lock: retention, legal hold | `object_lock/` |
 //! | GetObjectAttributes | `attributes.rs` |
 //! | Swift's canned ACLs, and what buckets and objects never have here | `access.rs` |
 //! | S3's own ACLs (`s3_acl`), what they allow | `access_checks.rs`, `own_acl.rs` |
@@ -37,6 +38,7 @@ pub(crate) mod listing;
 mod multi_delete;
 mod multipart;
 mod object;
+mod object_lock;
 mod own_acl;
 mod public_access;
 mod service;
@@ -187,7 +189,7 @@ impl Operation<'_> {
             ((true, false), &Method::PUT, Some("lifecycle")) => lifecycle::put(self).await,
             ((true, false), &Method::DELETE, Some("lifecycle")) => lifecycle::delete(self).await,
             ((true, false), &Method::GET, Some("logging")) => access::logging(self).await,
-            ((true, false), &Method::GET, Some("object-lock")) => access::object_lock(self).await,
+            ((true, _), _, Some("object-lock" | "retention" | "legal-hold")) => object_lock::run(self).await,
             ((true, false), &Method::HEAD, None) => bucket::head(self).await,
             ((true, false), &Method::PUT, None) => bucket::create(self).await,
             ((true, false), &Method::DELETE, None) => bucket::delete(self).await,

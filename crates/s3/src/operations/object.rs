@@ -3,12 +3,13 @@
 use super::access_checks::OBJECTS_LIST;
 use super::bucket::empty;
 use super::conditional::WriteGate;
+use super::object_lock::headers as lock_headers;
 use super::{Done, Operation, headers, versions};
 use crate::checksum::{Algorithm, md5_of_header};
 use crate::checksum_of_parts::{STORED_CHECKSUM, StoredChecksum};
 use crate::error::{
-    BAD_DIGEST, CONDITIONAL_REQUEST_CONFLICT, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_PART_NUMBER,
-    INVALID_RANGE, INVALID_REQUEST, S3Error,
+    ACCESS_DENIED, BAD_DIGEST, CONDITIONAL_REQUEST_CONFLICT, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT,
+    INVALID_PART_NUMBER, INVALID_RANGE, INVALID_REQUEST, S3Error,
 };
 use crate::payload::{Verdict, check_body};
 use http::header::{
@@ -17,7 +18,7 @@ use http::header::{
 };
 use http::{HeaderMap, Method, StatusCode};
 use peer::Body;
-use request_pipeline::{ClientRequest, Response};
+use request_pipeline::{BypassesGovernance, ClientRequest, Response, object_lock_in, set_object_lock};
 use std::sync::Arc;
 use vocabulary::EntityPath;
 use vocabulary::range::{ByteRange, RangeSet};
@@ -77,6 +78,7 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     }
     let mut shown = headers::shown(&head.headers);
     versions::show(&mut shown, &head.headers);
+    lock_headers::show(&mut shown, &head.headers);
     if wants_checksum
         && head.status == 200
         && let Some(checksum) = StoredChecksum::read(&head.headers)
@@ -133,6 +135,9 @@ fn narrow(head: &mut http::response::Parts, part: Option<u32>, range: Option<&He
 pub(super) async fn put(mut operation: Operation<'_>) -> Done {
     let mut stored = headers::stored(&operation.request.headers)?;
     stored.extend(operation.list_of_new(OBJECTS_LIST)?);
+    if let Some(lock) = operation.asked_lock_of_body().await? {
+        set_object_lock(&mut stored, &lock);
+    }
     let gate = operation.condition().await?;
     if !stored.contains_key(CONTENT_TYPE) {
         stored.insert(CONTENT_TYPE, DEFAULT_CONTENT_TYPE);
@@ -279,6 +284,16 @@ pub(super) async fn delete_key(
     operation.aim_at_version(&mut head, version);
     let head = operation.send(head).await;
     let mut delete = operation.further(Method::DELETE, entity);
+    if version.is_some() {
+        let bypasses = operation.bypasses_governance(key).await;
+        let now = operation.service.world.clock.now();
+        if object_lock_in(head.headers()).is_held(now, bypasses) {
+            return Err(ACCESS_DENIED.saying("Access Denied because object protected by object lock."));
+        }
+        if bypasses {
+            delete.extensions.insert(BypassesGovernance);
+        }
+    }
     let is_large = head.headers().get("x-static-large-object");
     let is_large = is_large.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true"));
     // Where versions are kept, a deletion keeps the object and so its segments.

@@ -5,7 +5,7 @@
 use super::bucket::empty;
 use super::listing::{listed_etag, max_keys, rows_of, url_encoded};
 use super::{Done, Operation, document, listed_time};
-use crate::error::{INVALID_ARGUMENT, MALFORMED_XML, NO_SUCH_VERSION, NOT_IMPLEMENTED, S3Error};
+use crate::error::{INVALID_ARGUMENT, INVALID_BUCKET_STATE, MALFORMED_XML, NO_SUCH_VERSION, NOT_IMPLEMENTED, S3Error};
 use crate::payload::collect;
 use crate::xml::{Element, XmlWriter};
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
@@ -55,6 +55,11 @@ pub(super) async fn put(mut operation: Operation<'_>) -> Done {
         Some("Suspended") => "false",
         _ => return Err(MALFORMED_XML.into()),
     };
+    if enabled == "false" && operation.bucket_lock().await?.is_some() {
+        return Err(INVALID_BUCKET_STATE.saying(
+            "An Object Lock configuration is present on this bucket, so the versioning state cannot be changed.",
+        ));
+    }
     let mut post = operation.further(Method::POST, operation.container());
     post.set_header("x-versions-enabled", enabled);
     let response = operation.send(post).await;
@@ -275,7 +280,10 @@ pub(super) fn show_deletion(deleted: &HeaderMap, looked_at: &HeaderMap, version:
 
 impl Operation<'_> {
     async fn version_rows(&self, query: &str) -> Result<Vec<VersionRow>, S3Error> {
-        let mut ask = self.further(Method::GET, self.container());
+        self.rows_by(self.further(Method::GET, self.container()), query).await
+    }
+
+    async fn rows_by(&self, mut ask: ClientRequest, query: &str) -> Result<Vec<VersionRow>, S3Error> {
         ask.query = query.to_owned();
         let response = self.send(ask).await;
         if !response.status().is_success() {
@@ -326,13 +334,15 @@ impl Operation<'_> {
         }
     }
 
-    /// One version was deleted. If it was the one that clients saw, the newest that is left takes its place.
+    /// One version was deleted. If it was the one that clients saw, the newest that is left takes its place, whatever
+    /// else its client may do.
     pub(super) async fn uncover(&self, key: &str, deleted: &HeaderMap) -> Result<(), S3Error> {
         if deleted.get(CURRENT_VERSION).is_none_or(|current| current != "null") {
             return Ok(());
         }
         let query = format!("versions=true&format=json&prefix={}&limit=1000", quote(key));
-        let newest = self.version_rows(&query).await?.into_iter().find_map(|row| match row {
+        let list = self.further(Method::GET, self.container()).preauthorised();
+        let newest = self.rows_by(list, &query).await?.into_iter().find_map(|row| match row {
             VersionRow::Version {
                 name,
                 version_id,
@@ -348,7 +358,8 @@ impl Operation<'_> {
         if is_latest == Some(true) || content_type == DELETE_MARKER || id == "null" {
             return Ok(());
         }
-        let mut restore = self.further(Method::PUT, self.container().with_object(key));
+        let restore = self.further(Method::PUT, self.container().with_object(key));
+        let mut restore = restore.preauthorised();
         restore.query = format!("version-id={}", quote(&id));
         restore.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         let response = self.send(restore).await;

@@ -1,7 +1,8 @@
 //! What the reaper asks of container and object servers: lists and deletions, straight to each of them.
 //!
 //! Always holds: all replicas of a thing are deleted as of the same moment, each sending to other servers of
-//! the level above; an answer that something is gone already is as good as its deletion.
+//! the level above; an answer that something is gone already is as good as its deletion; what a lock of S3's holds
+//! (`vocabulary::object_lock`) is not asked to go.
 //! Requests compared with those of OpenStack Swift 2.38.3's reaper.
 
 use super::NAME;
@@ -11,18 +12,20 @@ use crate::peer_failures::PeerFailures;
 use crate::ring_client::{NodeResponse, RingClient, context_of, target};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use futures_util::future::join_all;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use peer::Call;
-use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_POLICY_INDEX};
+use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_OBJECT_LEGAL_HOLD, X_OBJECT_RETENTION, X_POLICY_INDEX};
 use peer::message::{
-    DeleteContainer, DeleteObject, ReadContainer, RequestContext, RowTargets, UpdateNode, UpdateTargets,
+    DeleteContainer, DeleteObject, ReadContainer, ReadObject, RequestContext, RowTargets, UpdateNode, UpdateTargets,
 };
 use placement::{Device, Ring};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use telemetry::Statsd;
 use vocabulary::names::quote;
-use vocabulary::{EntityPath, Fault, Partition, PolicyIndex};
+use vocabulary::object_lock::{ObjectLock, bucket_of};
+use vocabulary::{EntityPath, Fault, Partition, PolicyIndex, Timestamp};
 use world::World;
 
 /// The most bytes of a listing.
@@ -164,10 +167,53 @@ impl ReaperTargets {
             ..DeleteObject::new(target)
         };
         let place = (partition, path.clone());
+        let may_be_locked = container.is_some_and(|container| bucket_of(container) != container);
+        if may_be_locked && let Some(why) = self.reason_to_stay(&devices, &place, policy, now).await {
+            record.failures.note_item(path.path(), why);
+            record.statsd.count(format_args!("objects_remaining"), 1);
+            return Removal::Left;
+        }
         let responses = ring_client
             .send(&context(), &devices, place, Bytes::new(), delete)
             .await;
         record.judge(&path, &responses, &[404, 409], "objects")
+    }
+
+    /// Why an object must not go: a server says that a lock of S3's holds it, or too few say what they know of one. A
+    /// server that has missed the lock would take a deletion, and replication would carry that to the others.
+    async fn reason_to_stay(
+        &self,
+        devices: &[&Device],
+        (partition, path): &(Partition, EntityPath),
+        policy: PolicyIndex,
+        now: Timestamp,
+    ) -> Option<String> {
+        let path = Arc::new(path.clone());
+        let asked = devices.iter().map(|device| {
+            let read = ReadObject {
+                policy: policy.into(),
+                opens_expired: true,
+                headers: own_headers(),
+                head_only: true,
+                ..ReadObject::new(target(device, *partition, &path))
+            };
+            self.containers.send_one(device, Call::new(context(), read))
+        });
+        let (mut lock, mut known) = (ObjectLock::default(), 0);
+        for answer in join_all(asked).await {
+            let Ok(response) = answer.response else { continue };
+            if response.status().is_success() || response.status() == StatusCode::NOT_FOUND {
+                known += 1;
+                let value = |name| response.headers().get(name).map(HeaderValue::as_bytes);
+                lock = lock.merged(ObjectLock::read(value(X_OBJECT_RETENTION), value(X_OBJECT_LEGAL_HOLD)));
+            }
+        }
+        if lock.is_held(now, false) {
+            return Some("held by its retention or legal hold (S3's object lock); it stays".to_owned());
+        }
+        let is_known = known * 2 > devices.len();
+        (!is_known)
+            .then(|| format!("only {known} of its servers say whether an object lock holds it; it stays for now"))
     }
 
     /// Deletes an empty container everywhere; its account at `accounts` is updated.
@@ -263,6 +309,7 @@ mod tests {
     use super::*;
     use peer::{Body, Peers, Response, Service, Timeouts};
     use placement::RingBuilder;
+    use std::sync::Mutex;
     use std::time::Duration;
     use vocabulary::HashPrefix;
 
@@ -286,8 +333,88 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn servers_that_stall_in_their_listing_cost_a_time_out_each() {
+    /// An object server that says this of the retention of all objects, and notes what it is asked.
+    struct Locked {
+        retention: Option<&'static str>,
+        is_up: bool,
+        asked: Arc<Mutex<Vec<&'static str>>>,
+    }
+
+    #[async_trait::async_trait]
+    impl Service for Locked {
+        async fn call(&self, call: Call) -> Response {
+            let mut response = Response::new(Body::empty());
+            match (call.decoded(peer::message::ServerKind::Object).message, self.is_up) {
+                (_, false) => *response.status_mut() = StatusCode::INSUFFICIENT_STORAGE,
+                (peer::message::Message::ReadObject(read), true) if read.head_only => {
+                    self.asked.lock().unwrap().push("HEAD");
+                    let value = self.retention.map(HeaderValue::from_static);
+                    let value = value.map(|value| (X_OBJECT_RETENTION, value));
+                    response.headers_mut().extend(value);
+                }
+                (peer::message::Message::DeleteObject(_), true) => {
+                    self.asked.lock().unwrap().push("DELETE");
+                    *response.status_mut() = StatusCode::NO_CONTENT;
+                }
+                _ => *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED,
+            }
+            response
+        }
+    }
+
+    /// What becomes of an object of which three servers say this, and how many are asked what.
+    async fn removed(container: &str, servers: [(Option<&'static str>, bool); 3]) -> (Removal, usize, usize) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let service = |number: usize| {
+            let (retention, is_up) = servers[number];
+            let asked = asked.clone();
+            Arc::new(Locked {
+                retention,
+                is_up,
+                asked,
+            }) as Arc<dyn Service>
+        };
+        let containers = ring_client(service);
+        let objects = [(PolicyIndex::LEGACY, containers.ring.clone())].into_iter().collect();
+        let targets = ReaperTargets { containers, objects };
+        let (statsd, failures) = (&Statsd::default(), &PeerFailures::new(NAME));
+        let record = ReaperRecord { statsd, failures };
+        let path = EntityPath::account("a").with_container(container).with_object("o");
+        let removal = targets
+            .remove_object(&World::real(), PolicyIndex::LEGACY, path, record)
+            .await;
+        let asked = asked.lock().unwrap();
+        let count = |verb| asked.iter().filter(|asked| **asked == verb).count();
+        (removal, count("HEAD"), count("DELETE"))
+    }
+
+    #[tokio::test]
+    async fn what_an_object_lock_holds_is_not_asked_to_go() {
+        const HELD: Option<&str> = Some("GOVERNANCE;9000000000;0000000001.00000");
+        const ENDED: Option<&str> = Some("COMPLIANCE;1;0000000001.00000");
+        let (plain, versions, parts) = ("b", "\0versions\0b", "b+segments");
+        for (container, servers, expected) in [
+            (plain, [(HELD, true); 3], (Removal::Done, 0, 3)),
+            (versions, [(None, true); 3], (Removal::Done, 3, 3)),
+            (versions, [(ENDED, true); 3], (Removal::Done, 3, 3)),
+            (parts, [(None, true), (None, true), (HELD, true)], (Removal::Left, 3, 0)),
+            (
+                versions,
+                [(None, true), (None, true), (HELD, false)],
+                (Removal::Done, 2, 2),
+            ),
+            (
+                versions,
+                [(None, true), (HELD, false), (HELD, false)],
+                (Removal::Left, 1, 0),
+            ),
+        ] {
+            assert_eq!(removed(container, servers).await, expected, "{container} {servers:?}");
+        }
+    }
+
+    /// A ring of three devices, and what answers there.
+    fn ring_client(service: impl Fn(usize) -> Arc<dyn Service>) -> RingClient {
         let mut builder = RingBuilder::new(4, 3.0, 1).unwrap();
         for zone in 0..3 {
             let replication_ip = format!("127.0.0.{zone}");
@@ -305,10 +432,10 @@ mod tests {
         builder.rebalance(1, 0).unwrap();
         let mut peers = Peers::new(World::real());
         for zone in 0..3 {
-            peers.register(&format!("127.0.0.{zone}"), 6201, Arc::new(Stalling));
+            peers.register(&format!("127.0.0.{zone}"), 6201, service(zone));
         }
         let patience = Duration::from_secs(10);
-        let containers = RingClient {
+        RingClient {
             ring: Arc::new(ArcSwap::from_pointee(Ring::new(builder.to_ring().unwrap()))),
             hash: HashPrefix::new("a", "b").unwrap(),
             peers: Arc::new(peers),
@@ -316,7 +443,12 @@ mod tests {
                 connect: patience,
                 response: patience,
             },
-        };
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn servers_that_stall_in_their_listing_cost_a_time_out_each() {
+        let containers = ring_client(|_| Arc::new(Stalling));
         let below = ReaperTargets {
             containers,
             objects: BTreeMap::new(),

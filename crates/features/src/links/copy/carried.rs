@@ -5,7 +5,7 @@
 
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue};
-use peer::message::header_names::BACKEND_PREFIX;
+use peer::message::header_names::{BACKEND_PREFIX, X_OBJECT_LEGAL_HOLD, X_OBJECT_RETENTION};
 use request_pipeline::{ClientRequest, is_true, set_header};
 use vocabulary::EntityPath;
 use vocabulary::conditional::bare_etag;
@@ -136,7 +136,12 @@ impl<'a> Carried<'a> {
             .is_some_and(is_true);
         let wanted = |name: &HeaderName| match fresh {
             true => Entity::Object.is_system_meta(name.as_str()),
-            false => !NOT_CARRIED.contains(&name.as_str()) && !name.as_str().starts_with(BACKEND_PREFIX),
+            // What keeps the source does not keep its copy.
+            false => {
+                !NOT_CARRIED.contains(&name.as_str())
+                    && !name.as_str().starts_with(BACKEND_PREFIX)
+                    && ![X_OBJECT_RETENTION, X_OBJECT_LEGAL_HOLD].contains(name)
+            }
         };
         let mut headers = HeaderMap::with_capacity(self.source.len() + asked.len());
         copy(self.source, &mut headers, wanted);

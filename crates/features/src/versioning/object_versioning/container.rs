@@ -39,6 +39,12 @@ impl ObjectVersioning {
         if !info.exists() && request.method == Method::POST {
             return next.run(request).await;
         }
+        if !enable && info.bucket_lock().is_some() {
+            return reply::html(
+                409,
+                "Versions of a container whose objects can be locked cannot be disabled.".into(),
+            );
+        }
         if enable {
             if info.sync_to.as_ref().is_some_and(|to| !to.is_empty()) {
                 return reply::html(

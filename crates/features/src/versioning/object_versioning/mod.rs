@@ -14,13 +14,15 @@
 mod account;
 mod container;
 mod listing;
+mod locks;
 mod names;
 mod read;
+mod removal;
 mod write;
 
 use http::{HeaderValue, Method};
 use names::{Hidden, VersionId};
-use peer::message::header_names::X_ALLOW_RESERVED_NAMES;
+use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_LOCK_CHANGE};
 use request_pipeline::{ClientRequest, ContainerInfo, Feature, Next, Response, reply, set_header};
 use std::sync::Arc;
 use vocabulary::names::RESERVED;
@@ -62,6 +64,8 @@ impl Versioned {
             .sysmeta
             .get(ENABLED_SYSMETA)
             .is_some_and(|text| request_pipeline::is_true(text));
+        // Where objects can be locked nothing stops versions from being made.
+        let enabled = enabled || info.bucket_lock().is_some();
         Some(Self { hidden, enabled })
     }
 }
@@ -101,7 +105,8 @@ impl ObjectVersioning {
         let info = next.info().container(&entity.account, container).await;
         let versioned = Versioned::of(&entity.account, container, &info);
         let wanted = wanted_version(&request);
-        if request.method == Method::POST && !matches!(wanted, Ok(None)) {
+        let is_lock_change = request.headers.contains_key(X_LOCK_CHANGE);
+        if request.method == Method::POST && !is_lock_change && !matches!(wanted, Ok(None)) {
             return reply::html(400, "POST to a specific version is not allowed".into());
         }
         let Some(versioned) = versioned else {
@@ -132,6 +137,7 @@ impl ObjectVersioning {
         next: Next,
     ) -> Response {
         match (request.method.clone(), wanted) {
+            (Method::POST, Some(id @ VersionId::At(_))) => locks::post_version(&asked, request, id, info, next).await,
             (Method::POST, _) => write::post(&asked, request, next).await,
             (Method::OPTIONS, None) => read::options(request, next).await,
             (Method::GET | Method::HEAD, wanted) => read::get_or_head(&asked, request, wanted, next).await,
@@ -139,7 +145,8 @@ impl ObjectVersioning {
             (Method::PUT, Some(id)) => self.restore(&asked, request, id, info, next).await,
             (Method::DELETE, None) if asked.versioned.enabled => self.delete(&asked, request, info, next).await,
             (Method::DELETE, Some(VersionId::At(_))) => {
-                write::delete_version(&asked, request, wanted_id(wanted), info, next).await
+                self.delete_version(&asked, request, wanted_id(wanted), info, next)
+                    .await
             }
             _ => next.run(request).await,
         }
@@ -204,7 +211,7 @@ impl Feature for ObjectVersioning {
 }
 
 /// Lets a request reach hidden names.
-fn allow_hidden(request: &mut ClientRequest) {
+pub(super) fn allow_hidden(request: &mut ClientRequest) {
     request
         .headers
         .insert(X_ALLOW_RESERVED_NAMES, HeaderValue::from_static("true"));
@@ -233,7 +240,11 @@ fn not_kept(response: &Response, request: &ClientRequest) -> Response {
 }
 
 /// Whether the client may write to the container: asked before anything is written on its behalf.
-async fn authorise_write(request: &mut ClientRequest, info: &ContainerInfo, next: &Next) -> Result<(), Response> {
+pub(super) async fn authorise_write(
+    request: &mut ClientRequest,
+    info: &ContainerInfo,
+    next: &Next,
+) -> Result<(), Response> {
     let Some(authorizer) = request.authorizer.clone() else {
         return Ok(());
     };

@@ -5,6 +5,7 @@
 //! Always holds: a link is one rewrite later than its data; a version is complete before the link shows it; a
 //! write that is refused leaves what was there.
 
+use super::locks::lock_new;
 use super::names::{Hidden, VersionId};
 use super::{
     Asked, DELETE_MARKER, LINK_MARK, ObjectVersioning, SOURCE, allow_hidden, authorise_write, not_kept, refused,
@@ -30,7 +31,7 @@ const OVERRIDE_SIZE: &str = "x-object-sysmeta-container-update-override-size";
 const SLO_SIZE: &str = "x-object-sysmeta-slo-size";
 const EMPTY_MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";
 /// When an object expires: says so of the link, never of the data.
-const EXPIRY: [&str; 2] = ["x-delete-at", "x-delete-after"];
+pub(super) const EXPIRY: [&str; 2] = ["x-delete-at", "x-delete-after"];
 /// What an answer says of itself rather than of the object.
 const NOT_COPIED: [&str; 12] = [
     "accept-ranges",
@@ -86,6 +87,9 @@ impl ObjectVersioning {
         }
         let moment = self.moment(&request, &next);
         let id = VersionId::At(moment);
+        if let Err(refusal) = lock_new(&mut request, info, moment) {
+            return refusal;
+        }
         let link = request.without_body();
         let (data, counted) = data_request(asked, request, id);
         let mut response = next.clone().run(data).await;
@@ -223,7 +227,7 @@ fn data_request(asked: &Asked, mut request: ClientRequest, id: VersionId) -> (Cl
 }
 
 /// HEAD of a link or version itself, wherever it leads.
-fn look_at(request: &ClientRequest, entity: EntityPath) -> ClientRequest {
+pub(super) fn look_at(request: &ClientRequest, entity: EntityPath) -> ClientRequest {
     let mut look = request.subrequest(Method::HEAD, entity, SOURCE).preauthorised();
     look.query = "symlink=get".into();
     look.set_header("x-newest", "true");
@@ -391,46 +395,8 @@ async fn keep_unversioned(asked: &Asked, request: &ClientRequest, next: &Next) -
     }
 }
 
-/// `DELETE ?version-id=`: that version goes, with the link if it is the current one.
-pub(super) async fn delete_version(
-    asked: &Asked,
-    mut request: ClientRequest,
-    id: VersionId,
-    info: &ContainerInfo,
-    next: Next,
-) -> Response {
-    if let Err(refusal) = authorise_write(&mut request, info, &next).await {
-        return refusal;
-    }
-    let found = next.clone().run(look_at(&request, (*asked.entity).clone())).await;
-    if !found.status().is_success() && found.status() != StatusCode::NOT_FOUND {
-        return refused(&found, &request);
-    }
-    let mut current = linked_version(asked, &found);
-    if current == id {
-        let own = (*asked.entity).clone();
-        let unlink = request.subrequest(Method::DELETE, own, SOURCE).preauthorised();
-        let unlinked = next.clone().run(unlink).await;
-        if !unlinked.status().is_success() && unlinked.status() != StatusCode::NOT_FOUND {
-            return refused(&unlinked, &request);
-        }
-        current = VersionId::Null;
-    }
-    request.aim_at(asked.at(id));
-    request.query.clear();
-    allow_hidden(&mut request);
-    let mut response = next.run(request.preauthorised()).await;
-    show_version(&mut response, id);
-    set_header(
-        response.headers_mut(),
-        "x-object-current-version-id",
-        &current.to_string(),
-    );
-    response
-}
-
 /// The version that a link shows.
-fn linked_version(asked: &Asked, link: &Response) -> VersionId {
+pub(super) fn linked_version(asked: &Asked, link: &Response) -> VersionId {
     let hidden: &Hidden = &asked.versioned.hidden;
     let target = ["x-object-sysmeta-symlink-target", "x-symlink-target"]
         .iter()

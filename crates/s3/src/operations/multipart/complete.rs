@@ -5,6 +5,7 @@
 
 use super::super::access_checks::{OBJECTS_LIST, UPLOADS_LIST};
 use super::super::conditional::LONG_LEASE;
+use super::super::object_lock::parts::noted_lock;
 use super::super::{Done, Operation, document};
 use super::checksums::Claims;
 use super::list::SegmentRow;
@@ -18,12 +19,14 @@ use crate::error::{
 use crate::payload::collect;
 use crate::xml::{Element, XmlWriter};
 use http::Method;
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue};
 use md5::{Digest, Md5};
 use peer::Body;
-use peer::message::header_names::X_OBJECT_TAGS;
-use request_pipeline::{ClientRequest, Response};
+use peer::message::header_names::{X_OBJECT_TAGS, X_SEGMENTS_LOCKED};
+use request_pipeline::{ClientRequest, Response, set_object_lock};
 use std::collections::HashMap;
+use vocabulary::EntityPath;
+use vocabulary::object_lock::ObjectLock;
 
 /// Bytes of the document: ten thousand parts of some 150 bytes, and checksums.
 const LARGEST_DOCUMENT: u64 = 8 << 20;
@@ -82,6 +85,7 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
         Some(list) => Some((OBJECTS_LIST, list.clone())),
         None => operation.list_of_new(OBJECTS_LIST)?,
     });
+    operation.lock_whole(&open, &named, &mut put).await?;
     gate.mark(&mut put.headers);
     let response = operation.send(put).await;
     if !response.status().is_success() {
@@ -136,6 +140,41 @@ impl Operation<'_> {
             }
         }
         Ok(())
+    }
+
+    /// In a bucket with a lock: gives the object what its upload was begun with, or the default, its parts first.
+    async fn lock_whole(&self, open: &OpenUpload, named: &[Named], put: &mut ClientRequest) -> Result<(), S3Error> {
+        if let Some(bucket) = self.bucket_lock().await? {
+            let lock = noted_lock(&open.headers, &bucket, self.service.world.clock.now());
+            self.lock_named(open, named, &lock).await?;
+            set_object_lock(&mut put.headers, &lock);
+            put.headers.insert(X_SEGMENTS_LOCKED, HeaderValue::from_static("true"));
+        }
+        Ok(())
+    }
+
+    /// Locks the parts of the object as it is going to be; none is locked where one is not as the client says.
+    async fn lock_named(&self, open: &OpenUpload, named: &[Named], lock: &ObjectLock) -> Result<(), S3Error> {
+        if lock.is_empty() {
+            return Ok(());
+        }
+        let parts: Vec<EntityPath> = named.iter().map(|part| self.part(&open.id, part.number)).collect();
+        for (part, path) in named.iter().zip(&parts) {
+            let found = self.send(self.newest(path.clone())).await;
+            let etag = found.headers().get(ETAG).and_then(|etag| etag.to_str().ok());
+            let is_it = found.status().is_success() && etag.is_some_and(|etag| etag.trim_matches('"') == part.etag);
+            match found.status().as_u16() {
+                200..=299 | 404 if !is_it => {
+                    return Err(INVALID_PART
+                        .about("UploadId", open.id.clone())
+                        .with("PartNumber", part.number.to_string())
+                        .with("ETag", part.etag.clone()));
+                }
+                200..=299 => {}
+                _ => return Err(self.refusal(&found).await),
+            }
+        }
+        self.lock_parts(&parts, lock, false).await
     }
 
     /// Parts that are not in the object are of no more use. One that cannot be deleted now is left.

@@ -25,6 +25,7 @@ pub(super) mod list;
 pub(super) mod part;
 
 use super::access_checks::UPLOADS_LIST;
+use super::object_lock::parts;
 use super::{Done, Operation, document, headers};
 use crate::checksum_of_parts::StoredChecksum;
 use crate::checksum_of_parts::WantedChecksum;
@@ -75,6 +76,9 @@ pub(super) async fn create(operation: Operation<'_>) -> Done {
         stored.insert(CHECKSUM_OF_PARTS, kept);
     }
     stored.extend(operation.list_of_new(UPLOADS_LIST)?);
+    if let Some(lock) = operation.asked_lock().await? {
+        parts::note_lock(&mut stored, &lock);
+    }
     let bucket = operation
         .send(operation.further(Method::HEAD, operation.container()))
         .await;
