@@ -1,0 +1,13 @@
+//! Says what to buy for a cluster, what it would bear, and how sure that is.
+//!
+//! Comes in: an inventory (what can be bought, what is wanted), manifests of `martlet bench`. Goes out: answers with
+//! bands in a terminal, as JSON and as a page.
+//! Always holds: each figure has a band and a source; what lies outside of what was measured is named; prices are the
+//! user's.
+//! Deliberately absent: load (`bench` makes it; its JSON is read here as data), changes of a cluster.
+//!
+//! | question | file |
+//! |---|---|
+//! | what hardware bears | `model.rs`, `model/` |
+
+pub mod model;
