@@ -8,6 +8,12 @@
 //!
 //! | question | file |
 //! |---|---|
+//! | which cluster answers a question best, contradictions | `search.rs`, `search/` |
+//! | years to loss, hours of rebuilding | `durability.rs` |
+//! | what can be bought, what is wanted | `inventory.rs`, `inventory/` |
 //! | what hardware bears | `model.rs`, `model/` |
 
+pub mod durability;
+pub mod inventory;
 pub mod model;
+pub mod search;
