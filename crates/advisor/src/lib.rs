@@ -8,12 +8,19 @@
 //!
 //! | question | file |
 //! |---|---|
+//! | what is said of a cluster: bill, figures, pitfalls | `advice.rs`, `advice/` |
+//! | how that is shown | `report.rs`, `report/` |
+//! | the command line | `arguments.rs`, `command.rs` |
 //! | which cluster answers a question best, contradictions | `search.rs`, `search/` |
 //! | years to loss, hours of rebuilding | `durability.rs` |
 //! | what can be bought, what is wanted | `inventory.rs`, `inventory/` |
 //! | what hardware bears | `model.rs`, `model/` |
 
+pub mod advice;
+pub mod arguments;
+pub mod command;
 pub mod durability;
 pub mod inventory;
 pub mod model;
+pub mod report;
 pub mod search;

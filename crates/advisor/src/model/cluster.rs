@@ -36,7 +36,7 @@ pub struct GatewayGroup {
     pub cores: u32,
     /// Bytes a second of its network, in each direction.
     pub network: f64,
-    /// Bytes a second, in each direction, that all gateways share on the addition to the storage nodes, where they do.
+    /// Bytes a second, in each direction, that all gateways share towards the storage nodes, where they do.
     pub uplink: Option<f64>,
 }
 

@@ -10,6 +10,7 @@ use crate::inventory::{PurchaseInventory, Wanted};
 use crate::model::latency::latency;
 use crate::model::limits::{Resource, demands};
 use crate::model::rates::{Bound, SoftwareRates};
+use serde::Serialize;
 
 /// More storage nodes than a cluster has.
 const MOST_NODES: u32 = 10_000;
@@ -17,7 +18,7 @@ const MOST_NODES: u32 = 10_000;
 const MOST_STEPS: usize = 60;
 
 /// What must be borne.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Goal {
     /// Bytes of objects.
     pub capacity: f64,
