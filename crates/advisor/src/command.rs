@@ -2,10 +2,12 @@
 
 use crate::advice::next_steps::ring;
 use crate::advice::{AdviceReport, answer};
-use crate::arguments::{AdviseArguments, AdviseCommand, BuyArguments, OutputArguments, PredictArguments};
+use crate::arguments::{AdviseArguments, AdviseCommand, BuyArguments, FitArguments, OutputArguments, PredictArguments};
+use crate::fit::{self, fit_runs};
 use crate::inventory::{PurchaseInventory, STARTER};
 use crate::model::rates::SoftwareRates;
-use crate::report::terminal;
+use crate::published::PublishedExample;
+use crate::report::{curves, html, terminal};
 use crate::search::conflict::contradiction;
 use crate::search::design::ClusterDesign;
 use crate::search::least::Goal;
@@ -29,6 +31,8 @@ pub fn run(arguments: &AdviseArguments, world: &World, console: &mut Console<'_>
         }
         AdviseCommand::Buy(line) => buy(line, world),
         AdviseCommand::Predict(line) => predict(line, world),
+        AdviseCommand::Fit(line) => fit(line, world),
+        AdviseCommand::Published => PublishedExample::built_in().map(|example| (example.text(), ToolStatus::SUCCESS)),
     };
     match done {
         Ok((text, status)) => {
@@ -113,11 +117,12 @@ fn buy(line: &BuyArguments, world: &World) -> CommandText {
         };
         return Ok((text, ToolStatus::FAILURE));
     }
-    for one in found {
+    for one in &found {
         let requests = one.goal.throughput / inventory.mix.bytes_per_request();
         add(&mut report, world, &inventory, &one.design, Some(requests));
     }
-    shown(&report, &inventory, &line.output, world)
+    let designs: Vec<ClusterDesign> = found.iter().map(|one| one.design).collect();
+    shown(&report, &inventory, &line.output, &designs, world)
 }
 
 fn predict(line: &PredictArguments, world: &World) -> CommandText {
@@ -140,8 +145,9 @@ fn predict(line: &PredictArguments, world: &World) -> CommandText {
         answers: vec![],
         contradictions: vec![],
     };
-    add(&mut report, world, &inventory, &planned.design(), requests);
-    shown(&report, &inventory, &line.output, world)
+    let design = planned.design();
+    add(&mut report, world, &inventory, &design, requests);
+    shown(&report, &inventory, &line.output, &[design], world)
 }
 
 fn add(
@@ -156,15 +162,50 @@ fn add(
     report.answers.push(one);
 }
 
+fn fit(line: &FitArguments, world: &World) -> CommandText {
+    let mut all = vec![];
+    for path in &line.manifests {
+        let beside = path.with_extension("cluster.toml");
+        let cluster = read_text(world, &beside).map_err(|fault| {
+            Fault::caller(format!(
+                "{}; it says what {} loaded: gateways, storage_nodes, what",
+                fault.what,
+                path.display()
+            ))
+        })?;
+        let cluster = fit::runs::cluster(&cluster).map_err(|fault| fault.within(beside.display()))?;
+        let runs = fit::runs::runs(&path.display().to_string(), &read_text(world, path)?, &cluster);
+        all.extend(runs.map_err(|fault| fault.within(path.display()))?);
+    }
+    let report = curves::CurvesReport::of(fit_runs(all)?, line);
+    let text = match line.json {
+        true => {
+            let text = serde_json::to_string_pretty(&report);
+            text.map_err(|error| Fault::caller(format!("JSON: {error}")))? + "\n"
+        }
+        false => report.text(),
+    };
+    Ok((text, ToolStatus::SUCCESS))
+}
+
 fn json(report: &AdviceReport) -> Result<String, Fault> {
     let text = serde_json::to_string_pretty(report);
     text.map(|text| text + "\n")
         .map_err(|error| Fault::caller(format!("JSON: {error}")))
 }
 
-fn shown(report: &AdviceReport, inventory: &PurchaseInventory, output: &OutputArguments, world: &World) -> CommandText {
+fn shown(
+    report: &AdviceReport,
+    inventory: &PurchaseInventory,
+    output: &OutputArguments,
+    designs: &[ClusterDesign],
+    world: &World,
+) -> CommandText {
     if let (Some(path), Some(first)) = (&output.workload, report.answers.first()) {
         write_text(world, path, &first.validation)?;
+    }
+    if let Some(path) = &output.html {
+        write_text(world, path, &html::page(report, inventory, designs)?)?;
     }
     let text = match output.json {
         true => json(report)?,

@@ -10,6 +10,8 @@
 //! |---|---|
 //! | what is said of a cluster: bill, figures, pitfalls | `advice.rs`, `advice/` |
 //! | how that is shown | `report.rs`, `report/` |
+//! | the published example of the method | `published.rs`, `published/` |
+//! | curves through runs of `martlet bench` | `fit.rs`, `fit/` |
 //! | the command line | `arguments.rs`, `command.rs` |
 //! | which cluster answers a question best, contradictions | `search.rs`, `search/` |
 //! | years to loss, hours of rebuilding | `durability.rs` |
@@ -20,7 +22,9 @@ pub mod advice;
 pub mod arguments;
 pub mod command;
 pub mod durability;
+pub mod fit;
 pub mod inventory;
 pub mod model;
+pub mod published;
 pub mod report;
 pub mod search;
