@@ -62,7 +62,10 @@ pub fn drawn(line: &BandedLine<'_>) -> Result<String, Fault> {
             .y_label_area_size(80)
             .build_cartesian_2d(0.0..across * 1.05, 0.0..most)
             .map_err(failed)?;
-        let label = |value: &f64| readable(*value);
+        let label = |value: &f64| match value.fract() == 0.0 {
+            true => format!("{value:.0}"),
+            false => readable(*value),
+        };
         chart
             .configure_mesh()
             .light_line_style(TRANSPARENT)
@@ -83,10 +86,12 @@ pub fn drawn(line: &BandedLine<'_>) -> Result<String, Fault> {
         chart
             .draw_series(LineSeries::new(likely, LINE.stroke_width(2)))
             .map_err(failed)?;
-        for (x, y, name) in &line.marks {
+        for (number, (x, y, name)) in line.marks.iter().enumerate() {
             let mark = LineSeries::new([(*x, *y)], MARK.filled()).point_size(4);
             chart.draw_series(mark).map_err(failed)?;
-            let name = Text::new(format!("  {name}"), (*x, *y), ("sans-serif", 12));
+            // One below the other, so that names of neighbours do not cover each other.
+            let height = (*y - most * 0.07 * number as f64).max(0.0);
+            let name = Text::new(format!("   {name}"), (*x, height), ("sans-serif", 12));
             chart.draw_series([name]).map_err(failed)?;
         }
         area.present().map_err(failed)?;
