@@ -11,7 +11,7 @@ use crate::report::{curves, html, terminal};
 use crate::search::conflict::contradiction;
 use crate::search::design::ClusterDesign;
 use crate::search::least::Goal;
-use crate::search::{PurchaseQuestion, search};
+use crate::search::{MOST_RECIPES, PurchaseQuestion, recipe_bound, search};
 use operator_tools::{Console, ToolStatus};
 use std::io;
 use std::path::Path;
@@ -80,6 +80,14 @@ fn check_question(question: PurchaseQuestion, inventory: &PurchaseInventory, pat
         PurchaseQuestion::MostCapacity => [("throughput", wanted.throughput), ("budget", wanted.budget)],
         PurchaseQuestion::MostThroughput => [("capacity", wanted.capacity), ("budget", wanted.budget)],
     };
+    let recipes = recipe_bound(inventory);
+    if recipes > MOST_RECIPES {
+        return Err(Fault::caller(format!(
+            "{}: servers, drives, balancers and protections can be put together in {recipes} ways: expected \
+             {MOST_RECIPES} at most, so leave kinds out that you would not buy",
+            path.display()
+        )));
+    }
     match needed.iter().find(|(_, value)| value.is_none()) {
         None => Ok(()),
         Some((key, _)) => Err(Fault::caller(format!(

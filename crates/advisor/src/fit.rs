@@ -32,6 +32,8 @@ use vocabulary::Fault;
 const KNEES: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
 /// Runs below which nothing is fitted.
 const FEWEST: usize = 4;
+/// Shares of writes that differ by more are other workloads; short runs of one differ by a tenth by chance.
+const SAME_SHARE: f64 = 0.15;
 /// What a request's time is made of.
 const PARTS: [&str; 5] = [
     "gateway, each request",
@@ -104,6 +106,8 @@ pub struct FittedCurves {
     pub left_out: Vec<LeftOut>,
     /// Deviation of repeated runs of the same configuration, relative; none where none was repeated.
     pub noise: Option<f64>,
+    /// What all runs have alike, so that its part of the time is not known.
+    pub not_varied: Vec<&'static str>,
     /// What was measured.
     pub runs: Vec<MeasuredRun>,
     #[serde(skip)]
@@ -171,6 +175,13 @@ pub fn fit_runs(runs: Vec<MeasuredRun>) -> Result<FittedCurves, Fault> {
     if runs.len() < FEWEST {
         return Err(Fault::caller(format!("{} runs: expected {FEWEST} or more", runs.len())));
     }
+    let shares = runs.iter().map(|run| run.write_share);
+    let (least, most) = (shares.clone().fold(1.0, f64::min), shares.fold(0.0, f64::max));
+    if most - least > SAME_SHARE {
+        return Err(Fault::caller(format!(
+            "the runs' shares of writes are {least:.2} to {most:.2}: expected the same, so fit reads and writes apart"
+        )));
+    }
     let mut best: Option<RateFit> = None;
     for set in 1..1_usize << PARTS.len() {
         let chosen: Vec<usize> = (0..PARTS.len()).filter(|part| set & (1 << part) != 0).collect();
@@ -210,6 +221,7 @@ pub fn fit_runs(runs: Vec<MeasuredRun>) -> Result<FittedCurves, Fault> {
         parts: best.chosen.iter().map(|part| PARTS[*part]).zip(seconds).collect(),
         left_out,
         noise: noise(&runs),
+        not_varied: not_varied(&runs),
         chosen: best.chosen,
         rate: best.fit,
         p99,
@@ -231,6 +243,24 @@ fn fit_p99(runs: &[MeasuredRun]) -> Option<LinearFit> {
 
 fn p99_at(p99: &LinearFit, configuration: Configuration, rate: f64) -> f64 {
     p99.at(&p99_row(configuration, rate)[..p99.coefficients.len()]).exp()
+}
+
+/// One number of a configuration.
+type ConfigurationNumber = fn(&Configuration) -> f64;
+
+fn not_varied(runs: &[MeasuredRun]) -> Vec<&'static str> {
+    let is_same = |get: ConfigurationNumber| {
+        let mut all = runs.iter().map(|run| get(&Configuration::of(run)));
+        all.next().is_none_or(|first| all.all(|one| one == first))
+    };
+    let parameters: [(&str, ConfigurationNumber); 4] = [
+        ("gateways", |one| one.gateways),
+        ("storage nodes", |one| one.storage_nodes),
+        ("sizes", |one| one.size),
+        ("workers", |one| one.workers),
+    ];
+    let same = parameters.into_iter().filter(|(_, get)| is_same(*get));
+    same.map(|(name, _)| name).collect()
 }
 
 /// The relative deviation of throughput among runs of the same configuration.
@@ -280,7 +310,11 @@ impl FittedCurves {
         // Relative to its own time, as rows of runs are.
         let row = rate_row(configuration, &self.chosen, self.knee, 1.0 / rate);
         let half = self.rate.half_band(&row);
-        let bound = |relative: f64| rate * relative.max(1e-3).powf(-1.0 / self.knee);
+        // A band that reaches a time of nothing has no upper end.
+        let bound = |relative: f64| match relative > 0.0 {
+            true => rate * relative.powf(-1.0 / self.knee),
+            false => f64::INFINITY,
+        };
         let columns = self.p99.coefficients.len();
         let row = &p99_row(configuration, rate)[..columns];
         let (p99, spread) = (self.p99.at(row).exp(), self.p99.half_band(row).exp());

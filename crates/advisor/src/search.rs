@@ -24,6 +24,8 @@ use serde::Serialize;
 
 /// Numbers of drives in a node that are tried, evenly spread up to its bays.
 const DRIVE_STEPS: u32 = 6;
+/// Recipes that are looked at in seconds, contradictions included.
+pub const MOST_RECIPES: usize = 20_000;
 /// Steps of halving: the answer is then known to less than a hundredth of a per cent.
 const HALVINGS: usize = 24;
 /// More capacity or throughput than a goal is looked for: as many bytes, or bytes a second.
@@ -61,6 +63,23 @@ pub struct FoundDesign {
     pub goal: Goal,
     /// The more, the better.
     pub worth: f64,
+}
+
+/// At most as many recipes as [`recipes`] makes, without making them.
+pub fn recipe_bound(inventory: &PurchaseInventory) -> usize {
+    let count = |is_one: fn(&crate::inventory::CatalogueServer) -> bool| {
+        inventory.servers.iter().filter(|one| is_one(one)).count()
+    };
+    let drives = inventory
+        .drives
+        .iter()
+        .map(|kind| listings(&inventory.drives, kind).len());
+    count(|one| one.is_gateway)
+        * count(|one| one.is_storage)
+        * drives.sum::<usize>()
+        * DRIVE_STEPS as usize
+        * inventory.balancers.len().max(1)
+        * inventory.protections.len()
 }
 
 /// Everything that a catalogue's kinds can be put together to.

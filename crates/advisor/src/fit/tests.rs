@@ -74,6 +74,12 @@ fn what_was_not_measured_is_named() {
     });
     let named: Vec<String> = predicted.extrapolations.iter().map(ToString::to_string).collect();
     assert_eq!(named, ["number of gateways: 9 was asked about, 1 to 2 was measured"]);
+    assert_eq!(curves.not_varied, ["workers"]);
+    let of_one: Vec<MeasuredRun> = measured(0.03)
+        .into_iter()
+        .filter(|run| run.cluster.gateways == 1)
+        .collect();
+    assert_eq!(fit_runs(of_one).unwrap().not_varied, ["gateways", "workers"]);
 }
 
 #[test]
@@ -131,4 +137,12 @@ fn runs_that_say_nothing_are_refused() {
     }
     assert!(fit_runs(vec![run]).is_err());
     assert!(super::runs::cluster("gateways = 0\nstorage_nodes = 1\nwhat = \"\"").is_err());
+}
+
+#[test]
+fn reads_and_writes_are_fitted_apart() {
+    let mut mixed = measured(0.0);
+    mixed[3].write_share = 0.9;
+    let why = fit_runs(mixed).unwrap_err().what;
+    assert!(why.contains("0.00 to 0.90"), "{why}");
 }

@@ -73,7 +73,13 @@ impl CurvesReport {
         for (part, seconds) in &curves.parts {
             say(format!("  {part:<28} {} s", readable(*seconds)));
         }
-        say("\nEach run left out: measured, and said by the others".to_owned());
+        if !curves.not_varied.is_empty() {
+            say(format!(
+                "  NOT MEASURED: {} are the same in all runs, so that their part of the time is not known",
+                curves.not_varied.join(", ")
+            ));
+        }
+        say("\nEach run left out: measured, and predicted by the others".to_owned());
         let mut good = 0;
         for one in &curves.left_out {
             let (rate, p99) = one.errors();
@@ -99,6 +105,15 @@ impl CurvesReport {
             Some(noise) => format!("Repeated runs of a configuration deviate by {:.1} %", noise * 100.0),
             None => "No configuration was measured twice: the noise of runs is not known".to_owned(),
         });
+        self.add_predictions(&mut text);
+        text
+    }
+
+    fn add_predictions(&self, text: &mut String) {
+        let mut say = |line: String| {
+            // Writing to memory does not fail.
+            let _ = writeln!(text, "{line}");
+        };
         for one in &self.predictions {
             let asked = one.configuration;
             say(format!(
@@ -121,6 +136,5 @@ impl CurvesReport {
                 one.size, one.workers, one.storage_nodes
             ));
         }
-        text
     }
 }

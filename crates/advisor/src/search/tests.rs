@@ -3,7 +3,7 @@
 use super::conflict::{Constraint, contradiction, is_possible};
 use super::design::{ClusterDesign, NodeCounts};
 use super::least::{Goal, SearchContext};
-use super::{PurchaseQuestion, recipes, search};
+use super::{PurchaseQuestion, recipe_bound, recipes, search};
 use crate::inventory::PurchaseInventory;
 use crate::inventory::tests::starter;
 use crate::model::limits::throughput;
@@ -139,4 +139,12 @@ fn contradictions_are_named_with_what_would_be_enough() {
     let named: Vec<Constraint> = found.iter().map(|one| one.constraint).collect();
     assert_eq!(named, [Constraint::YearsToLoss]);
     assert!(found[0].enough.unwrap() < 1e25);
+}
+
+#[test]
+fn no_more_recipes_are_made_than_their_bound() {
+    for inventory in [starter(), small()] {
+        let (made, bound) = (recipes(&inventory).len(), recipe_bound(&inventory));
+        assert!(made <= bound && bound < 2 * made, "{made} {bound}");
+    }
 }
