@@ -84,6 +84,8 @@ pub enum Command {
     DispersionReport(operator_tools::dispersion::ReportArguments),
     /// Load an object store as a workload says, and report how it bore it (COSBench's workloads or its own).
     Bench(bench::arguments::BenchArguments),
+    /// Say what to buy for a cluster, what a cluster would bear, and how sure that is.
+    Advise(advisor::arguments::AdviseArguments),
     /// Sign an upload form for browsers and print it (for the formpost filter).
     FormSignature(operator_tools::form_signature::FormSignatureArguments),
     /// Show which nodes are responsible for an account, a container, an object or a partition.
@@ -279,7 +281,7 @@ impl Cli {
 }
 
 /// Commands without a counterpart in OpenStack.
-const OURS: [&str; 4] = ["up", "cluster-ca", "bench", "keys"];
+const OURS: [&str; 5] = ["up", "cluster-ca", "bench", "advise", "keys"];
 
 /// The words as OpenStack's programs read theirs; those of commands without a counterpart as they are.
 fn as_openstack_reads(line: &mut clap::Command, mut args: Vec<OsString>) -> Result<Vec<OsString>, clap::Error> {

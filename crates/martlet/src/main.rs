@@ -97,6 +97,7 @@ fn main() -> ExitCode {
         Command::Recon(line) => tools::recon(&line),
         Command::DispersionPopulate(line) => tools::dispersion_populate(&line),
         Command::Bench(line) => tools::bench(&line),
+        Command::Advise(line) => tools::advise(&line),
         Command::DispersionReport(line) => tools::dispersion_report(&line),
         Command::FormSignature(line) => tools::form_signature(&line),
         Command::GetNodes(line) => tools::get_nodes(&line),

@@ -70,6 +70,11 @@ pub fn bench(line: &bench::arguments::BenchArguments) -> Result<(), CommandFailu
     tool(|console| runtime.block_on(bench::command::run(line, &World::real(), console, stop.came())))
 }
 
+/// `martlet advise`.
+pub fn advise(line: &advisor::arguments::AdviseArguments) -> Result<(), CommandFailure> {
+    tool(|console| advisor::command::run(line, &World::real(), console))
+}
+
 /// For tools that speak to servers.
 fn runtime() -> Result<tokio::runtime::Runtime, CommandFailure> {
     let made = tokio::runtime::Builder::new_current_thread().enable_all().build();

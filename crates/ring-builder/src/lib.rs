@@ -37,6 +37,7 @@ mod tables;
 mod terminal;
 mod usage;
 
+pub use advice::size;
 pub use command::Invocation;
 pub use composer::{Composing, rewritten_composite};
 pub use terminal::{CommandStatus, Terminal};

@@ -20,7 +20,7 @@ mod plan_picture;
 mod planned_cluster;
 mod ramp;
 mod simulate;
-mod size;
+pub mod size;
 mod states;
 mod stored;
 mod svg;

@@ -1,0 +1,92 @@
+//! What flash and memory give, for each storage node, and when they pay.
+//!
+//! A change pays when the storage nodes that would give as much throughput cost more than it does.
+
+use super::subject::AdviceSubject;
+use crate::inventory::PurchaseInventory;
+use crate::model::cluster::ClusterModel;
+use crate::model::limits::{Resource, throughput};
+use crate::search::design::ClusterDesign;
+use serde::Serialize;
+
+/// What a change of all storage nodes gives.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FlashAdvice {
+    /// What is changed.
+    pub change: String,
+    /// By which factor the storage nodes bear more.
+    pub gain: f64,
+    /// Storage nodes that would give as much.
+    pub nodes_saved: u32,
+    /// The price of those, for each node that is changed: what the change may cost there to pay.
+    pub worth_per_node: f64,
+    /// What it costs in each node, where the catalogue says it.
+    pub price_per_node: Option<f64>,
+}
+
+impl FlashAdvice {
+    /// Whether it pays; nothing where its price is not known.
+    pub fn pays(&self) -> Option<bool> {
+        self.price_per_node.map(|price| price < self.worth_per_node)
+    }
+}
+
+/// Each change that gives anything.
+pub fn flash(subject: &AdviceSubject<'_>, inventory: &PurchaseInventory, design: &ClusterDesign) -> Vec<FlashAdvice> {
+    let drives = inventory.drives.iter().filter(|drive| drive.is_flash);
+    let Some(cheapest) = drives.min_by(|one, other| one.price.total_cmp(&other.price)) else {
+        return vec![];
+    };
+    let (storage, bears) = (&subject.model.storage, cheapest.bears);
+    let node = inventory.servers[design.recipe.storage].price
+        + f64::from(design.recipe.drives) * inventory.drives[design.recipe.drive].price;
+    let mut all = vec![];
+    let mut add = |change: String, price: Option<f64>, make: &dyn Fn(&mut ClusterModel)| {
+        let gain = storage_gain(subject, make);
+        if gain > 1.01 {
+            let saved = (f64::from(storage.count) * (gain - 1.0)).floor();
+            all.push(FlashAdvice {
+                change,
+                gain,
+                nodes_saved: saved as u32,
+                worth_per_node: saved * node / f64::from(storage.count),
+                price_per_node: price,
+            });
+        }
+    };
+    if storage.listing_drives == 0 && !subject.drive_is_flash {
+        let change = format!("one {} for listings", cheapest.name);
+        add(change, Some(cheapest.price), &|model| {
+            model.storage.listing_drives = 1;
+            model.storage.listing_drive = bears;
+        });
+    }
+    if !storage.index_on_flash && !subject.drive_is_flash {
+        let change = format!("two {} for metadata of objects and listings", cheapest.name);
+        let price = 2.0 * cheapest.price;
+        add(change, Some(price), &|model| {
+            model.storage.index_on_flash = true;
+            model.storage.listing_drives = 2;
+            model.storage.listing_drive = bears;
+        });
+        let change = format!(
+            "{:.0} GB of memory rather than {:.0}",
+            storage.memory / 5e8,
+            storage.memory / 1e9
+        );
+        add(change, None, &|model| model.storage.memory *= 2.0);
+    }
+    all
+}
+
+/// By which factor the least resource of storage nodes grows.
+fn storage_gain(subject: &AdviceSubject<'_>, make: &dyn Fn(&mut ClusterModel)) -> f64 {
+    let mut changed = subject.model.clone();
+    make(&mut changed);
+    let after = throughput(&changed, subject.mix, subject.rates);
+    let after = after.limits.iter().find(|limit| limit.resource.grows_with_storage());
+    match (subject.least(Resource::grows_with_storage), after) {
+        (Some((_, before)), Some(after)) => after.requests.value / before,
+        _ => 1.0,
+    }
+}

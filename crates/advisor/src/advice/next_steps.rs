@@ -1,0 +1,120 @@
+//! What follows an answer: the ring that it needs, and the run of `martlet bench` that would confirm it.
+
+use crate::inventory::PurchaseInventory;
+use crate::model::workload::{Protection, RequestMix};
+use crate::search::design::ClusterDesign;
+use ring_builder::{CommandStatus, Invocation, Terminal};
+use serde::Serialize;
+use serde_json::Value;
+use std::io;
+use world::World;
+
+/// Objects that the run reads and writes.
+const BENCH_OBJECTS: u32 = 10_000;
+/// How its containers are called.
+const PREFIX: &str = "cprefix = \"confirm-advice-\"";
+/// Containers of the run.
+const BENCH_CONTAINERS: u32 = 32;
+
+/// What `martlet ring-builder plan` says of the ring of objects.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RingAdvice {
+    /// The command that says so.
+    pub command: String,
+    /// 2 to this power partitions.
+    pub part_power: u64,
+    /// The whole plan.
+    pub plan: Value,
+}
+
+/// Asks the ring builder. Nothing where it refuses.
+pub fn ring(world: &World, inventory: &PurchaseInventory, design: &ClusterDesign) -> Option<RingAdvice> {
+    let drives = design.counts.storage * design.recipe.drives;
+    let pieces = match design.protection(inventory) {
+        Protection::Replicas(count) => count,
+        code @ Protection::Erasure { .. } => code.pieces(),
+    };
+    let size = inventory.drives[design.recipe.drive].size;
+    let numbers = [
+        ("--drives", f64::from(drives)),
+        (
+            "--final-drives",
+            design.final_drives(inventory).min(1e6).max(f64::from(drives)),
+        ),
+        ("--servers", f64::from(design.counts.storage)),
+        ("--zones", f64::from(inventory.wanted.zones)),
+        ("--replicas", f64::from(pieces)),
+        ("--drive-size", size.round()),
+    ];
+    let mut words = vec!["object.builder".to_owned(), "plan".to_owned()];
+    for (name, value) in numbers {
+        words.extend([name.to_owned(), format!("{value}")]);
+    }
+    let command = format!("martlet ring-builder {}", words.join(" "));
+    words.push("--json".to_owned());
+    let (mut out, mut err, mut input) = (vec![], io::sink(), io::empty());
+    let mut terminal = Terminal {
+        out: &mut out,
+        err: &mut err,
+        input: &mut input,
+    };
+    let status = Invocation::new("ring-builder", &words).run(world, &mut terminal);
+    let plan: Value = serde_json::from_slice(&out).ok()?;
+    let part_power = plan.get("part_power")?.as_u64()?;
+    (status != CommandStatus::Error).then_some(RingAdvice {
+        command,
+        part_power,
+        plan,
+    })
+}
+
+/// A workload of `martlet bench`, in its own format: an open loop at the load that was answered for.
+pub fn workload(mix: &RequestMix, requests: f64) -> String {
+    // Shares of the histogram as weights of COSBench's `h(size|size|weight,…)`.
+    let sizes: Vec<String> = mix
+        .sizes
+        .iter()
+        .map(|one| format!("{0}|{0}|{1}", one.size.round(), (one.share * 1000.0).round().max(1.0)))
+        .collect();
+    let sizes = format!("h({})B", sizes.join(","));
+    let percent = |share: f64| (share * 100.0).round();
+    let (writes, deletes) = (percent(mix.writes), percent(mix.deletes));
+    let mut operations = vec![];
+    let names = |from: u32| {
+        let until = from + BENCH_OBJECTS - 1;
+        format!("{PREFIX}, containers = \"u(1,{BENCH_CONTAINERS})\", objects = \"u({from},{until})\"")
+    };
+    let mut add = |kind: &str, ratio: f64, rest: String| {
+        if ratio > 0.0 {
+            operations.push(format!("    {{ type = \"{kind}\", ratio = {ratio}, {rest} }},\n"));
+        }
+    };
+    add("read", 100.0 - writes - deletes, names(1));
+    add(
+        "write",
+        writes,
+        format!("{}, sizes = \"{sizes}\"", names(BENCH_OBJECTS + 1)),
+    );
+    // Objects that the preparation made; one that is deleted twice is a failure, and is counted as such.
+    add("delete", deletes, names(2 * BENCH_OBJECTS + 1));
+    let special = |kind: &str, rest: &str| {
+        format!(
+            "[[stage]]\nname = \"{kind}\"\ntype = \"{kind}\"\n{PREFIX}\nworkers = 16\ncontainers = \
+             \"r(1,{BENCH_CONTAINERS})\"\n{rest}\n"
+        )
+    };
+    let objects = format!("objects = \"r(1,{})\"\n", 3 * BENCH_OBJECTS);
+    [
+        "name = \"confirm-advice\"\ndescription = \"the load that martlet advise answered for\"\n\n".to_owned(),
+        special("init", ""),
+        special("prepare", &format!("{objects}sizes = \"{sizes}\"\n")),
+        format!(
+            "[[stage]]\nname = \"main\"\nworkers = 256\nruntime = \"5m\"\nrate = {:.1}\noperations = [\n{}]\n\n",
+            requests.max(0.1),
+            operations.concat()
+        ),
+        special("cleanup", &objects),
+        special("dispose", ""),
+    ]
+    .concat()
+}

@@ -1,0 +1,150 @@
+//! Six mistuned clusters, each with its cause first; what is said of degraded and mixed clusters.
+
+use super::answer;
+use super::pitfalls::Pitfall;
+use crate::inventory::{PurchaseInventory, STARTER};
+use crate::model::rates::SoftwareRates;
+
+/// A cluster in which nothing is wrong.
+const SOUND: &str = "\n[design]\ngateway = \"gateway-32\"\ngateways = 4\nstorage = \"storage-12\"\nstorage_nodes = 12\n\
+                     drive = \"disk-16t\"\ndrives = 12\nlisting_drive = \"flash-4t\"\nlisting_drives = 2\n\
+                     index_on_flash = true\nbalancer = \"balancer-100g\"\nbalancers = 2\nreplicas = 3\npart_power = 15\n";
+
+fn looked_at(changes: &[(&str, &str)]) -> super::AdviceAnswer {
+    let mut text = format!("{STARTER}{SOUND}");
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    let inventory = PurchaseInventory::read(&text).unwrap();
+    let rates = SoftwareRates::built_in().unwrap();
+    let design = inventory.design.as_ref().unwrap().design();
+    let requests = inventory.wanted.throughput.unwrap() / inventory.mix.bytes_per_request();
+    answer(&inventory, &rates, &design, Some(requests))
+}
+
+fn first(changes: &[(&str, &str)]) -> Pitfall {
+    let mut found = looked_at(changes).pitfalls;
+    assert!(!found.is_empty(), "{changes:?}");
+    found.remove(0)
+}
+
+#[test]
+fn nothing_is_wrong_with_a_sound_cluster() {
+    let names: Vec<Pitfall> = looked_at(&[]).pitfalls;
+    assert_eq!(names, []);
+}
+
+#[test]
+fn the_cause_of_each_mistuned_cluster_comes_first() {
+    // 20 MB/s are the throughput of one balancer's fifth: everything else is idle.
+    let slow_balancer = [("throughput = \"80Gbit/s\"", "throughput = \"250MB/s\"")];
+    for (changes, name) in [
+        (
+            &[
+                ("gateways = 4\nst", "gateways = 1\nst"),
+                ("cores = 32\nmemory = \"128", "cores = 1\nmemory = \"128"),
+            ][..],
+            "weak-gateways",
+        ),
+        (&slow_balancer, "balancer-without-half-free"),
+        (
+            &[("replicas = 3\npart", "uplink = \"1Gbit/s\"\nreplicas = 3\npart")],
+            "gateways-on-one-uplink",
+        ),
+        (
+            &[
+                ("listing_drive = \"flash-4t\"", "listing_drive = \"disk-16t\""),
+                ("index_on_flash = true", "index_on_flash = false"),
+                ("listing_drives = 2", "listing_drives = 1"),
+                ("deletes = 0.05", "deletes = 0.65"),
+                ("reads = 0.8", "reads = 0.2"),
+                ("containers = 20000", "containers = 2000000"),
+            ],
+            "listings-on-slow-drives",
+        ),
+        (
+            &[("network = \"25Gbit/s\"\nbays = 14", "network = \"1Gbit/s\"\nbays = 14")],
+            "storage-bound-by-network",
+        ),
+        (&[("replicas = 3\npart", "replicas = 2\npart")], "two-replicas-only"),
+        (&[("zones = 4", "zones = 1")], "too-few-zones"),
+        (&[("part_power = 15", "part_power = 7")], "too-few-partitions"),
+        (
+            &[
+                ("containers = 20000", "containers = 1"),
+                ("operations = 60000", "operations = 100"),
+            ],
+            "one-hot-container",
+        ),
+        (
+            &[
+                ("size = \"1MB\"", "size = \"2KB\""),
+                ("replicas = 3\npart", "data = 8\nparity = 4\npart"),
+                ("drives = 12\nlist", "drives = 11\nlist"),
+            ],
+            "erasure-code-for-small-objects",
+        ),
+        (
+            &[
+                ("drives = 12\nlist", "drives = 1\nlist"),
+                ("index_on_flash = true", "index_on_flash = false"),
+            ],
+            "storage-bound-by-drives",
+        ),
+    ] {
+        let found = first(changes);
+        assert_eq!(found.name, name, "{found:?}");
+        assert!(!found.evidence.is_empty() && !found.remedy.is_empty());
+    }
+}
+
+#[test]
+fn a_cluster_that_lost_something_bears_less() {
+    let answer = looked_at(&[]);
+    let lost: Vec<&str> = answer.degraded.iter().map(|one| one.lost).collect();
+    assert_eq!(lost, ["a drive", "a node", "a zone"]);
+    let whole = answer.throughput.requests.value;
+    let bears: Vec<f64> = answer.degraded.iter().map(|one| one.requests.value).collect();
+    assert!(
+        whole >= bears[0] && bears[0] > bears[1] && bears[1] > bears[2],
+        "{whole} {bears:?}"
+    );
+    let hours: Vec<f64> = answer.degraded.iter().map(|one| one.hours).collect();
+    assert!(hours[0] < hours[1] && hours[1] < hours[2], "{hours:?}");
+    // 12 × 12 drives of 16 TB, 80 % full, at a fifth of 200 MB/s each: 12.8 TB through 143 × 40 MB/s / 2.
+    let by_hand = 12.8e12 / (143.0 * 40e6 / 2.0) / 3600.0;
+    assert!((hours[0] / by_hand - 1.0).abs() < 1e-9, "{hours:?} {by_hand}");
+}
+
+#[test]
+fn mixed_nodes_hold_their_share() {
+    let answer = looked_at(&[(
+        "replicas = 3\npart",
+        "mixed_nodes = 4\nmixed_weight = 0.5\nreplicas = 3\npart",
+    )]);
+    let mixed = answer.mixed.unwrap();
+    assert!((mixed.share_of_pieces - 0.2).abs() < 1e-12, "{mixed:?}");
+    // No more than their share of two acknowledgements, as they are no faster than the others.
+    assert!(
+        mixed.acknowledgements > 0.2 && mixed.acknowledgements <= 0.4 + 1e-9,
+        "{mixed:?}"
+    );
+    // Of half the weight they take twice as long to fill.
+    assert!((mixed.days_to_full.unwrap() / mixed.others_days_to_full.unwrap() - 2.0).abs() < 1e-9);
+}
+
+#[test]
+fn flash_pays_where_it_saves_nodes() {
+    let answer = looked_at(&[
+        (
+            "listing_drive = \"flash-4t\"\nlisting_drives = 2\nindex_on_flash = true\n",
+            "",
+        ),
+        ("objects = 200e6", "objects = 200e9"),
+    ]);
+    let metadata = answer.flash.iter().find(|one| one.change.contains("metadata")).unwrap();
+    assert!(metadata.gain > 1.3 && metadata.pays() == Some(true), "{metadata:?}");
+    let flash = looked_at(&[("objects = 200e6", "objects = 200e9")]).flash;
+    assert!(flash.is_empty(), "{flash:?}");
+}

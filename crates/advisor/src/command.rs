@@ -1,0 +1,223 @@
+//! `martlet advise`: one function for each of its commands.
+
+use crate::advice::next_steps::ring;
+use crate::advice::{AdviceReport, answer};
+use crate::arguments::{AdviseArguments, AdviseCommand, BuyArguments, FitArguments, OutputArguments, PredictArguments};
+use crate::fit::{self, fit_runs};
+use crate::inventory::{PurchaseInventory, STARTER};
+use crate::model::rates::SoftwareRates;
+use crate::published::PublishedExample;
+use crate::report::{curves, html, terminal};
+use crate::search::conflict::contradiction;
+use crate::search::design::ClusterDesign;
+use crate::search::least::Goal;
+use crate::search::{MOST_RECIPES, PurchaseQuestion, recipe_bound, search};
+use operator_tools::{Console, ToolStatus};
+use std::io;
+use std::path::Path;
+use vocabulary::Fault;
+use world::World;
+use world::files::Purpose;
+
+/// The largest file that is read.
+const LONGEST: u64 = 64 << 20;
+
+/// Runs a command; mistakes end it with a line.
+pub fn run(arguments: &AdviseArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
+    let done = match &arguments.command {
+        AdviseCommand::Catalogue => {
+            console.out.write_all(STARTER.as_bytes())?;
+            return Ok(ToolStatus::SUCCESS);
+        }
+        AdviseCommand::Buy(line) => buy(line, world),
+        AdviseCommand::Predict(line) => predict(line, world),
+        AdviseCommand::Fit(line) => fit(line, world),
+        AdviseCommand::Published => PublishedExample::built_in().map(|example| (example.text(), ToolStatus::SUCCESS)),
+    };
+    match done {
+        Ok((text, status)) => {
+            console.out.write_all(text.as_bytes())?;
+            Ok(status)
+        }
+        Err(fault) => console.complain(fault).map(|()| ToolStatus::FAILURE),
+    }
+}
+
+type CommandText = Result<(String, ToolStatus), Fault>;
+
+pub(crate) fn read_text(world: &World, path: &Path) -> Result<String, Fault> {
+    let failed = |error: &dyn std::fmt::Display| Fault::caller(format!("{}: {error}", path.display()));
+    let bytes = world.files.read(path, LONGEST).map_err(|error| failed(&error))?;
+    String::from_utf8(bytes).map_err(|error| failed(&error))
+}
+
+pub(crate) fn write_text(world: &World, path: &Path, text: &str) -> Result<(), Fault> {
+    let written = || {
+        let file = world.files.open(path, Purpose::Create)?;
+        file.set_len(0)?;
+        file.write_all_at(text.as_bytes(), 0)
+    };
+    written().map_err(|error: io::Error| Fault::caller(format!("{}: {error}", path.display())))
+}
+
+fn inventory(world: &World, path: &Path) -> Result<PurchaseInventory, Fault> {
+    let text = read_text(world, path)?;
+    PurchaseInventory::read(&text).map_err(|fault| fault.within(path.display()))
+}
+
+fn rates(world: &World, output: &OutputArguments) -> Result<SoftwareRates, Fault> {
+    match &output.rates {
+        Some(path) => SoftwareRates::read(&read_text(world, path)?).map_err(|fault| fault.within(path.display())),
+        None => SoftwareRates::built_in(),
+    }
+}
+
+/// What a question needs to make sense.
+fn check_question(question: PurchaseQuestion, inventory: &PurchaseInventory, path: &Path) -> Result<(), Fault> {
+    let wanted = &inventory.wanted;
+    let needed = match question {
+        PurchaseQuestion::LeastCost => [("capacity", wanted.capacity), ("throughput", wanted.throughput)],
+        PurchaseQuestion::MostCapacity => [("throughput", wanted.throughput), ("budget", wanted.budget)],
+        PurchaseQuestion::MostThroughput => [("capacity", wanted.capacity), ("budget", wanted.budget)],
+    };
+    let recipes = recipe_bound(inventory);
+    if recipes > MOST_RECIPES {
+        return Err(Fault::caller(format!(
+            "{}: servers, drives, balancers and protections can be put together in {recipes} ways: expected \
+             {MOST_RECIPES} at most, so leave kinds out that you would not buy",
+            path.display()
+        )));
+    }
+    match needed.iter().find(|(_, value)| value.is_none()) {
+        None => Ok(()),
+        Some((key, _)) => Err(Fault::caller(format!(
+            "{}: constraints: {key} is missing: this question needs it",
+            path.display()
+        ))),
+    }
+}
+
+fn buy(line: &BuyArguments, world: &World) -> CommandText {
+    let mut inventory = inventory(world, &line.inventory)?;
+    let rates = rates(world, &line.output)?;
+    check_question(line.question, &inventory, &line.inventory)?;
+    // What is asked for has no bound of its own.
+    match line.question {
+        PurchaseQuestion::LeastCost => {}
+        PurchaseQuestion::MostCapacity => inventory.wanted.capacity = None,
+        PurchaseQuestion::MostThroughput => inventory.wanted.throughput = None,
+    }
+    let goal = Goal::of(&inventory.wanted);
+    let found = search(line.question, &inventory, &rates, usize::from(line.top));
+    let mut report = AdviceReport {
+        question: Some(line.question),
+        currency: inventory.currency.clone(),
+        goal: Some(goal),
+        answers: vec![],
+        contradictions: vec![],
+        rates,
+    };
+    if found.is_empty() {
+        report.contradictions = contradiction(&inventory, &report.rates);
+        let text = match line.output.json {
+            true => json(&report)?,
+            false => terminal::contradictions(&report.contradictions),
+        };
+        return Ok((text, ToolStatus::FAILURE));
+    }
+    for one in &found {
+        let requests = one.goal.throughput / inventory.mix.bytes_per_request();
+        add(&mut report, world, &inventory, &one.design, Some(requests));
+    }
+    let designs: Vec<ClusterDesign> = found.iter().map(|one| one.design).collect();
+    shown(&report, &inventory, &line.output, &designs, world)
+}
+
+fn predict(line: &PredictArguments, world: &World) -> CommandText {
+    let inventory = inventory(world, &line.inventory)?;
+    let Some(planned) = &inventory.design else {
+        return Err(Fault::caller(format!(
+            "{}: there is no section [design]: it says what is there or planned",
+            line.inventory.display()
+        )));
+    };
+    let requests = inventory
+        .wanted
+        .throughput
+        .map(|bytes| bytes / inventory.mix.bytes_per_request());
+    let mut report = AdviceReport {
+        question: None,
+        currency: inventory.currency.clone(),
+        rates: rates(world, &line.output)?,
+        goal: None,
+        answers: vec![],
+        contradictions: vec![],
+    };
+    let design = planned.design();
+    add(&mut report, world, &inventory, &design, requests);
+    shown(&report, &inventory, &line.output, &[design], world)
+}
+
+fn add(
+    report: &mut AdviceReport,
+    world: &World,
+    inventory: &PurchaseInventory,
+    design: &ClusterDesign,
+    requests: Option<f64>,
+) {
+    let mut one = answer(inventory, &report.rates, design, requests);
+    one.ring = ring(world, inventory, design);
+    report.answers.push(one);
+}
+
+fn fit(line: &FitArguments, world: &World) -> CommandText {
+    let mut all = vec![];
+    for path in &line.manifests {
+        let beside = path.with_extension("cluster.toml");
+        let cluster = read_text(world, &beside).map_err(|fault| {
+            Fault::caller(format!(
+                "{}; it says what {} loaded: gateways, storage_nodes, what",
+                fault.what,
+                path.display()
+            ))
+        })?;
+        let cluster = fit::runs::cluster(&cluster).map_err(|fault| fault.within(beside.display()))?;
+        let runs = fit::runs::runs(&path.display().to_string(), &read_text(world, path)?, &cluster);
+        all.extend(runs.map_err(|fault| fault.within(path.display()))?);
+    }
+    let report = curves::CurvesReport::of(fit_runs(all)?, line);
+    let text = match line.json {
+        true => {
+            let text = serde_json::to_string_pretty(&report);
+            text.map_err(|error| Fault::caller(format!("JSON: {error}")))? + "\n"
+        }
+        false => report.text(),
+    };
+    Ok((text, ToolStatus::SUCCESS))
+}
+
+fn json(report: &AdviceReport) -> Result<String, Fault> {
+    let text = serde_json::to_string_pretty(report);
+    text.map(|text| text + "\n")
+        .map_err(|error| Fault::caller(format!("JSON: {error}")))
+}
+
+fn shown(
+    report: &AdviceReport,
+    inventory: &PurchaseInventory,
+    output: &OutputArguments,
+    designs: &[ClusterDesign],
+    world: &World,
+) -> CommandText {
+    if let (Some(path), Some(first)) = (&output.workload, report.answers.first()) {
+        write_text(world, path, &first.validation)?;
+    }
+    if let Some(path) = &output.html {
+        write_text(world, path, &html::page(report, inventory, designs)?)?;
+    }
+    let text = match output.json {
+        true => json(report)?,
+        false => terminal::text(report, inventory, output.explain),
+    };
+    Ok((text, ToolStatus::SUCCESS))
+}

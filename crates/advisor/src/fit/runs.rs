@@ -1,0 +1,130 @@
+//! Measured configurations: manifests of `martlet bench run --json`, each with what the cluster was.
+//!
+//! A manifest does not say what stands behind the address that it loaded. That is in a small file beside it, whose name
+//! is the manifest's with `.cluster.toml` in place of `.json`.
+//! Always holds: runs that were interrupted, that failed, whose client was the limit, or that were open loops are
+//! refused, with the reason.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use vocabulary::Fault;
+
+/// What stood behind the address.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredCluster {
+    /// How many gateways.
+    pub gateways: u32,
+    /// How many storage nodes.
+    pub storage_nodes: u32,
+    /// What it was, in words: machines, or processes of one machine with limits.
+    pub what: String,
+}
+
+/// One configuration and what was measured of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MeasuredRun {
+    /// The manifest's name.
+    pub name: String,
+    /// What stood behind the address.
+    pub cluster: MeasuredCluster,
+    /// Bytes of a body, on average.
+    pub size: f64,
+    /// Of all requests, from 0 to 1.
+    pub write_share: f64,
+    /// Requests under way at a time.
+    pub workers: f64,
+    /// Requests a second.
+    pub rate: f64,
+    /// Seconds.
+    pub p99: f64,
+}
+
+fn number(value: &Value, key: &str) -> Result<f64, Fault> {
+    let found = value
+        .get(key)
+        .and_then(Value::as_f64)
+        .filter(|number| number.is_finite());
+    found.ok_or_else(|| Fault::caller(format!("expected a report of `bench run --json`: {key} is no number")))
+}
+
+fn list<'v>(value: &'v Value, key: &str) -> Result<&'v Vec<Value>, Fault> {
+    let found = value.get(key).and_then(Value::as_array);
+    found.ok_or_else(|| Fault::caller(format!("expected a report of `bench run --json`: {key} is no list")))
+}
+
+/// What stood behind the address, from its file's text.
+pub fn cluster(text: &str) -> Result<MeasuredCluster, Fault> {
+    let read: MeasuredCluster = toml::from_str(text).map_err(|error| Fault::caller(error.to_string().trim_end()))?;
+    match read.gateways > 0 && read.storage_nodes > 0 {
+        true => Ok(read),
+        false => Err(Fault::caller("gateways, storage_nodes: expected 1 or more of each")),
+    }
+}
+
+/// The runs of a manifest: one for each work of kind `normal`.
+pub fn runs(name: &str, manifest: &str, cluster: &MeasuredCluster) -> Result<Vec<MeasuredRun>, Fault> {
+    let report: Value = serde_json::from_str(manifest)
+        .map_err(|error| Fault::caller(format!("expected a report of `bench run --json`: {error}")))?;
+    if report.get("interrupted").and_then(Value::as_bool) != Some(false) {
+        return Err(Fault::caller("the run was interrupted: run it again"));
+    }
+    let mut found = vec![];
+    for stage in list(&report, "stages")? {
+        for work in list(stage, "works")? {
+            if work.get("kind").and_then(Value::as_str) == Some("normal") {
+                found.push(run(name, work, cluster)?);
+            }
+        }
+    }
+    match found.is_empty() {
+        true => Err(Fault::caller("there is no work of kind normal in it")),
+        false => Ok(found),
+    }
+}
+
+fn run(name: &str, work: &Value, cluster: &MeasuredCluster) -> Result<MeasuredRun, Fault> {
+    let is = |key: &str| work.get(key).and_then(Value::as_bool).unwrap_or(false);
+    if is("has_failed") {
+        return Err(Fault::caller(
+            "more requests failed than the work accepts: find out why first",
+        ));
+    }
+    if is("client_is_limit") {
+        return Err(Fault::caller(
+            "the client was the limit: measure with more drivers, or with fewer workers",
+        ));
+    }
+    if work.get("rate").is_some_and(|rate| !rate.is_null()) {
+        return Err(Fault::caller(
+            "an open loop does not show what a cluster bears: leave `rate` out",
+        ));
+    }
+    let nothing = Value::Null;
+    let total = work.get("total").unwrap_or(&nothing);
+    let succeeded = number(total, "succeeded")?;
+    let latency = total
+        .get("latency")
+        .and_then(|latency| latency.get("percentiles"))
+        .unwrap_or(&nothing);
+    let of_writes = list(work, "operations")?.iter().filter(|one| {
+        let kind = one.get("kind").and_then(Value::as_str);
+        kind.is_some_and(|kind| ["write", "filewrite", "delete", "post", "copy"].contains(&kind))
+    });
+    let writes = of_writes
+        .map(|one| number(one, "succeeded"))
+        .sum::<Result<f64, Fault>>()?;
+    let run = MeasuredRun {
+        name: name.to_owned(),
+        cluster: cluster.clone(),
+        size: number(total, "bytes")? / succeeded.max(1.0),
+        write_share: writes / succeeded.max(1.0),
+        workers: number(work, "workers")?,
+        rate: number(total, "rate")?,
+        p99: number(latency, "99")? / 1e3,
+    };
+    match run.rate > 0.0 && run.p99 > 0.0 && run.workers > 0.0 {
+        true => Ok(run),
+        false => Err(Fault::caller("nothing succeeded in it")),
+    }
+}

@@ -1,0 +1,250 @@
+//! What can be bought and what is wanted, from a TOML file.
+//!
+//! Comes in: the text of an inventory. Goes out: an [`PurchaseInventory`] whose every number lies in its range.
+//! Always holds: an error names the section, the key and what is allowed; prices are the user's, those of the starter
+//! catalogue are placeholders and say so.
+//!
+//! | question | file |
+//! |---|---|
+//! | the file's form | `inventory/file.rs` |
+//! | ranges, units, references | `inventory/check.rs` |
+//! | the starter catalogue | `inventory/starter.toml` |
+
+mod check;
+mod file;
+
+use crate::model::cluster::DrivePower;
+use crate::model::workload::{Protection, RequestMix};
+use serde::Serialize;
+use vocabulary::Fault;
+
+/// The starter catalogue.
+pub const STARTER: &str = include_str!("inventory/starter.toml");
+
+/// A kind of server.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CatalogueServer {
+    /// Its name.
+    pub name: String,
+    /// It may be a gateway.
+    pub is_gateway: bool,
+    /// It may be a storage node.
+    pub is_storage: bool,
+    /// Without drives.
+    pub price: f64,
+    /// Processors.
+    pub cores: u32,
+    /// Bytes.
+    pub memory: f64,
+    /// Bytes a second in each direction.
+    pub network: f64,
+    /// Drives that fit.
+    pub bays: u32,
+    /// Watts, without drives.
+    pub power: f64,
+    /// Height.
+    pub rack_units: f64,
+    /// As many can be had.
+    pub most: u32,
+}
+
+/// A kind of drive.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DriveKind {
+    /// Its name.
+    pub name: String,
+    /// Flash rather than a rotating disk.
+    pub is_flash: bool,
+    /// Of one.
+    pub price: f64,
+    /// Bytes.
+    pub size: f64,
+    /// Transfer and operations.
+    #[serde(flatten)]
+    pub bears: DrivePower,
+    /// Share of drives that fail in a year, from 0 to 1.
+    pub failures_a_year: f64,
+    /// Watts.
+    pub power: f64,
+}
+
+/// A kind of balancer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BalancerKind {
+    /// Its name.
+    pub name: String,
+    /// Of one.
+    pub price: f64,
+    /// Bytes a second that it passes on.
+    pub throughput: f64,
+    /// Watts.
+    pub power: f64,
+    /// Height.
+    pub rack_units: f64,
+}
+
+/// What is wanted. What is none does not matter.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Wanted {
+    /// Bytes of objects.
+    pub capacity: Option<f64>,
+    /// Bytes of bodies a second.
+    pub throughput: Option<f64>,
+    /// In the currency of the prices.
+    pub budget: Option<f64>,
+    /// Seconds.
+    pub p99: Option<f64>,
+    /// Height in all racks.
+    pub rack_units: Option<f64>,
+    /// Watts in all racks.
+    pub power: Option<f64>,
+    /// Years until some object is lost, on average.
+    pub years_to_loss: Option<f64>,
+    /// Places that fail by themselves.
+    pub zones: u32,
+    /// By how much what is stored grows in a year: 0.2 is a fifth.
+    pub growth_a_year: f64,
+    /// For how many years it must suffice.
+    pub years: f64,
+    /// The share of drives that may be filled.
+    pub fill: f64,
+    /// How busy a resource may be at most.
+    pub utilisation: f64,
+    /// How busy balancers may be at most.
+    pub balancer_utilisation: f64,
+    /// The share of a drive's transfer that rebuilding may take.
+    pub rebuild_share: f64,
+    /// Gateways that there must be.
+    pub gateways: u32,
+}
+
+/// The hardware that is there or planned, by kinds of the catalogue.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlannedDesign {
+    /// A kind of server.
+    pub gateway: usize,
+    /// How many.
+    pub gateways: u32,
+    /// A kind of server.
+    pub storage: usize,
+    /// How many.
+    pub storage_nodes: u32,
+    /// A kind of drive.
+    pub drive: usize,
+    /// In each node.
+    pub drives: u32,
+    /// A kind of drive for listings and how many are in each node.
+    pub listing_drive: Option<(usize, u32)>,
+    /// Metadata of objects lies on a drive for listings too.
+    pub index_on_flash: bool,
+    /// A kind of balancer and how many.
+    pub balancer: Option<(usize, u32)>,
+    /// Bytes a second that all gateways share.
+    pub uplink: Option<f64>,
+    /// Which of the protections.
+    pub protection: usize,
+    /// 2 to this power partitions; the plan of rings says it where it is not given.
+    pub part_power: Option<u32>,
+    /// How many of the storage nodes are gateways as well.
+    pub mixed_nodes: u32,
+    /// Their weight relative to the others'.
+    pub mixed_weight: f64,
+}
+
+/// A catalogue and what is wanted.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PurchaseInventory {
+    /// Of the prices.
+    pub currency: String,
+    /// Kinds of server.
+    pub servers: Vec<CatalogueServer>,
+    /// Kinds of drive.
+    pub drives: Vec<DriveKind>,
+    /// Kinds of balancer; none where clients reach gateways directly.
+    pub balancers: Vec<BalancerKind>,
+    /// Ways to protect objects that may be chosen from.
+    pub protections: Vec<Protection>,
+    /// Copies of each listing.
+    pub listing_replicas: u32,
+    /// What is asked for.
+    pub mix: RequestMix,
+    /// What is wanted.
+    pub wanted: Wanted,
+    /// What is there or planned, for `predict`.
+    pub design: Option<PlannedDesign>,
+}
+
+impl PurchaseInventory {
+    /// Reads a file's text.
+    pub fn read(text: &str) -> Result<Self, Fault> {
+        let file: file::InventoryFile =
+            toml::from_str(text).map_err(|error| Fault::caller(error.to_string().trim_end()))?;
+        check::checked(file)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::{PurchaseInventory, STARTER};
+
+    pub(crate) fn starter() -> PurchaseInventory {
+        PurchaseInventory::read(STARTER).unwrap()
+    }
+
+    #[test]
+    fn the_starter_catalogue_is_right() {
+        let inventory = starter();
+        assert!(inventory.servers.len() >= 3 && inventory.drives.len() >= 3);
+        assert!((inventory.mix.mean_size() - 1.0).abs() > 0.0);
+        assert!(STARTER.contains("placeholder"));
+    }
+
+    #[test]
+    fn a_mistake_names_section_key_and_what_is_allowed() {
+        let wrong = |from: &str, to: &str| {
+            assert!(STARTER.contains(from), "{from}");
+            PurchaseInventory::read(&STARTER.replacen(from, to, 1))
+                .unwrap_err()
+                .what
+        };
+        for (from, to, parts) in [
+            (
+                "cores = 16",
+                "cores = 0",
+                ["server \"gateway-16\": cores = 0", "expected 1 to 4096"],
+            ),
+            (
+                "network = \"25Gbit/s\"",
+                "network = \"25Gb/s\"",
+                ["network = \"25Gb/s\"", "25Gbit/s"],
+            ),
+            (
+                "size = \"16TB\"",
+                "size = \"16 cows\"",
+                ["drive \"disk-16t\": size", "no size"],
+            ),
+            ("reads = 0.8", "reads = 0.9", ["workload", "add up to 1.1"]),
+            ("roles = [\"gateway\"]", "roles = [\"gate\"]", ["gate", "storage"]),
+            ("fill = 0.8", "fill = 1.5", ["constraints: fill = 1.5", "0.01 to 1"]),
+            ("zones = 4", "zons = 4", ["zons", "zones"]),
+            (
+                "failures_a_year = 0.015",
+                "failures_a_year = -1.0",
+                ["failures_a_year = -1", "0 to 10"],
+            ),
+        ] {
+            let why = wrong(from, to);
+            for part in parts {
+                assert!(why.contains(part), "{why}");
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_panics(text in ".*", number in proptest::num::f64::ANY) {
+            let _ = PurchaseInventory::read(&text);
+            let _ = PurchaseInventory::read(&STARTER.replace("price = 5000", &format!("price = {number}")));
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Ranges, units and references of an inventory.
+
+use super::file::{
+    FileBalancer, FileConstraints, FileDesign, FileDrive, FileDriveKind, FileProtection, FileRole, FileServer,
+    FileWorkload, InventoryFile,
+};
+use super::{BalancerKind, CatalogueServer, DriveKind, PlannedDesign, PurchaseInventory, Wanted};
+use crate::model::cluster::DrivePower;
+use crate::model::workload::{Protection, RequestMix, SizeShare};
+use ring_builder::size;
+use vocabulary::Fault;
+
+/// Kinds of one sort that a catalogue has at most, so that every answer is found in seconds.
+const MOST_KINDS: usize = 16;
+/// Rows of the histogram of sizes.
+const MOST_SIZES: usize = 100;
+/// How far shares may be off 1.
+const ROUNDING: f64 = 1e-6;
+/// Money, watts and counts beyond this are mistakes.
+const HUGE: f64 = 1e15;
+
+/// A section of the file, for messages.
+struct Section(String);
+
+impl Section {
+    fn named(kind: &str, name: &str) -> Self {
+        Self(format!("{kind} {name:?}"))
+    }
+
+    fn number(&self, key: &str, value: f64, (least, most): (f64, f64)) -> Result<f64, Fault> {
+        match (least..=most).contains(&value) {
+            true => Ok(value),
+            false => Err(Fault::caller(format!(
+                "{}: {key} = {value}: expected {least} to {most}",
+                self.0
+            ))),
+        }
+    }
+
+    fn count(&self, key: &str, value: u32, (least, most): (u32, u32)) -> Result<u32, Fault> {
+        self.number(key, f64::from(value), (f64::from(least), f64::from(most)))?;
+        Ok(value)
+    }
+
+    fn positive(&self, key: &str, text: &str, read: fn(&str) -> Result<f64, Fault>) -> Result<f64, Fault> {
+        let wrong = |why: &dyn std::fmt::Display| Fault::caller(format!("{}: {key} = {text:?}: {why}", self.0));
+        match read(text) {
+            Ok(value) if value > 0.0 && value < 1e24 => Ok(value),
+            Ok(_) => Err(wrong(&"expected more than nothing")),
+            Err(fault) => Err(wrong(&fault)),
+        }
+    }
+
+    fn unknown(&self, key: &str, name: &str, known: &[String]) -> Fault {
+        let known = known.join(", ");
+        Fault::caller(format!("{}: {key} = {name:?}: expected one of {known}", self.0))
+    }
+}
+
+/// Bytes a second: `25Gbit/s` or `200MB/s`.
+fn speed(text: &str) -> Result<f64, Fault> {
+    let lower = text.trim().to_lowercase();
+    if let Some(bits) = lower.strip_suffix("bit/s") {
+        return Ok(size::bytes(bits.trim_end())? / 8.0);
+    }
+    // `Gb` may mean either.
+    match text.contains("b/s") {
+        true => Err(Fault::caller("write 25Gbit/s or 3.1GB/s")),
+        false => size::speed(text),
+    }
+}
+
+/// Seconds: `200ms`, `1.5s`.
+fn seconds(text: &str) -> Result<f64, Fault> {
+    let text = text.trim();
+    let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => (number, 1e-3),
+        (None, Some(number)) => (number, 1.0),
+        (None, None) => (text, 0.0),
+    };
+    let number: Option<f64> = number.trim().parse().ok().filter(|_| unit > 0.0);
+    let refuse = || Fault::caller(format!("'{text}' is no time: write 200ms or 1.5s"));
+    number.map(|number| number * unit).ok_or_else(refuse)
+}
+
+fn few<T>(what: &str, all: &[T], least: usize, most: usize) -> Result<(), Fault> {
+    match (least..=most).contains(&all.len()) {
+        true => Ok(()),
+        false => Err(Fault::caller(format!(
+            "{} sections [[{what}]]: expected {least} to {most}",
+            all.len()
+        ))),
+    }
+}
+
+fn server(file: FileServer) -> Result<CatalogueServer, Fault> {
+    let section = Section::named("server", &file.name);
+    if file.roles.is_empty() {
+        let why = "roles = []: expected \"gateway\", \"storage\" or both";
+        return Err(Fault::caller(format!("{}: {why}", section.0)));
+    }
+    Ok(CatalogueServer {
+        is_gateway: file.roles.contains(&FileRole::Gateway),
+        is_storage: file.roles.contains(&FileRole::Storage),
+        price: section.number("price", file.price, (0.0, HUGE))?,
+        cores: section.count("cores", file.cores, (1, 4096))?,
+        memory: section.positive("memory", &file.memory, size::bytes)?,
+        network: section.positive("network", &file.network, speed)?,
+        bays: section.count("bays", file.bays, (0, 1000))?,
+        power: section.number("power", file.power, (0.0, 1e6))?,
+        rack_units: section.number("rack_units", file.rack_units, (0.0, 100.0))?,
+        most: section.count("most", file.most.unwrap_or(10_000), (1, 10_000))?,
+        name: file.name,
+    })
+}
+
+fn drive(file: FileDrive) -> Result<DriveKind, Fault> {
+    let section = Section::named("drive", &file.name);
+    Ok(DriveKind {
+        is_flash: file.kind == FileDriveKind::Flash,
+        price: section.number("price", file.price, (0.0, HUGE))?,
+        size: section.positive("size", &file.size, size::bytes)?,
+        bears: DrivePower {
+            transfer: section.positive("transfer", &file.transfer, speed)?,
+            operations: section.number("operations", file.operations, (1.0, 1e8))?,
+        },
+        failures_a_year: section.number("failures_a_year", file.failures_a_year, (0.0, 10.0))?,
+        power: section.number("power", file.power, (0.0, 1000.0))?,
+        name: file.name,
+    })
+}
+
+fn balancer(file: FileBalancer) -> Result<BalancerKind, Fault> {
+    let section = Section::named("balancer", &file.name);
+    Ok(BalancerKind {
+        price: section.number("price", file.price, (0.0, HUGE))?,
+        throughput: section.positive("throughput", &file.throughput, speed)?,
+        power: section.number("power", file.power, (0.0, 1e6))?,
+        rack_units: section.number("rack_units", file.rack_units, (0.0, 100.0))?,
+        name: file.name,
+    })
+}
+
+fn protection(file: &FileProtection) -> Result<Protection, Fault> {
+    let section = Section("protection".to_owned());
+    match (file.replicas, file.data, file.parity) {
+        (Some(replicas), None, None) => Ok(Protection::Replicas(section.count("replicas", replicas, (1, 10))?)),
+        (None, Some(data), Some(parity)) => Ok(Protection::Erasure {
+            data: section.count("data", data, (1, 28))?,
+            parity: section.count("parity", parity, (1, 16))?,
+        }),
+        _ => Err(Fault::caller(
+            "protection: expected either replicas, or data and parity",
+        )),
+    }
+}
+
+fn mix(file: FileWorkload) -> Result<RequestMix, Fault> {
+    let section = Section("workload".to_owned());
+    for (key, share) in [
+        ("reads", file.reads),
+        ("writes", file.writes),
+        ("deletes", file.deletes),
+    ] {
+        section.number(key, share, (0.0, 1.0))?;
+    }
+    let all = file.reads + file.writes + file.deletes;
+    if (all - 1.0).abs() > ROUNDING {
+        return Err(Fault::caller(format!(
+            "workload: reads, writes and deletes add up to {}: expected 1",
+            (all * 1e6).round() / 1e6
+        )));
+    }
+    few("workload.sizes", &file.sizes, 1, MOST_SIZES)?;
+    let mut sizes = vec![];
+    for one in &file.sizes {
+        let section = Section::named("workload: size", &one.size);
+        sizes.push(SizeShare {
+            size: section.positive("size", &one.size, size::bytes)?,
+            share: section.number("share", one.share, (0.0, 1.0))?,
+        });
+    }
+    let all: f64 = sizes.iter().map(|one| one.share).sum();
+    if (all - 1.0).abs() > ROUNDING {
+        return Err(Fault::caller(format!(
+            "workload: shares of sizes add up to {all}: expected 1"
+        )));
+    }
+    if file.reads + file.writes <= 0.0 {
+        return Err(Fault::caller(
+            "workload: reads and writes are both 0: expected one of them to be more",
+        ));
+    }
+    Ok(RequestMix {
+        reads: file.reads,
+        writes: file.writes,
+        deletes: file.deletes,
+        sizes,
+        objects: section.number("objects", file.objects, (0.0, HUGE))?,
+        containers: section.number("containers", file.containers, (1.0, HUGE))?,
+    })
+}
+
+fn wanted(file: &FileConstraints) -> Result<Wanted, Fault> {
+    let section = Section("constraints".to_owned());
+    let number = |key, value: Option<f64>, usual, range| section.number(key, value.unwrap_or(usual), range);
+    let quantity = |key, text: &Option<String>, read: fn(&str) -> Result<f64, Fault>| {
+        text.as_deref()
+            .map(|text| section.positive(key, text, read))
+            .transpose()
+    };
+    let racks = file.racks.map(f64::from);
+    let power = number("power_per_rack", file.power_per_rack, 0.0, (0.0, 1e6))?;
+    Ok(Wanted {
+        capacity: quantity("capacity", &file.capacity, size::bytes)?,
+        throughput: quantity("throughput", &file.throughput, speed)?,
+        budget: file
+            .budget
+            .map(|budget| section.number("budget", budget, (0.0, HUGE)))
+            .transpose()?,
+        p99: quantity("p99", &file.p99, seconds)?,
+        rack_units: match racks {
+            Some(racks) => Some(racks * number("units_per_rack", file.units_per_rack, 42.0, (1.0, 100.0))?),
+            None => None,
+        },
+        power: racks.filter(|_| power > 0.0).map(|racks| racks * power),
+        years_to_loss: file
+            .years_to_loss
+            .map(|years| section.number("years_to_loss", years, (0.0, 1e30)))
+            .transpose()?,
+        zones: section.count("zones", file.zones.unwrap_or(1), (1, 1000))?,
+        growth_a_year: number("growth_a_year", file.growth_a_year, 0.0, (-0.9, 100.0))?,
+        years: number("years", file.years, 0.0, (0.0, 20.0))?,
+        fill: number("fill", file.fill, 0.8, (0.01, 1.0))?,
+        utilisation: number("utilisation", file.utilisation, 0.7, (0.01, 1.0))?,
+        balancer_utilisation: number("balancer_utilisation", file.balancer_utilisation, 0.5, (0.01, 1.0))?,
+        rebuild_share: number("rebuild_share", file.rebuild_share, 0.2, (0.001, 1.0))?,
+        gateways: section.count("gateways", file.gateways.unwrap_or(2), (1, 10_000))?,
+    })
+}
+
+/// Its place in the catalogue.
+fn find<T>(section: &Section, key: &str, name: &str, all: &[T], name_of: fn(&T) -> &String) -> Result<usize, Fault> {
+    let found = all.iter().position(|one| name_of(one) == name);
+    let known = || all.iter().map(|one| name_of(one).clone()).collect::<Vec<_>>();
+    found.ok_or_else(|| section.unknown(key, name, &known()))
+}
+
+fn design(file: &FileDesign, inventory: &mut PurchaseInventory) -> Result<PlannedDesign, Fault> {
+    let section = Section("design".to_owned());
+    let server = |key, name| find(&section, key, name, &inventory.servers, |one| &one.name);
+    let drive = |key, name| find(&section, key, name, &inventory.drives, |one| &one.name);
+    let listing_drive = match &file.listing_drive {
+        Some(name) => {
+            let count = section.count("listing_drives", file.listing_drives.unwrap_or(1), (1, 1000))?;
+            Some((drive("listing_drive", name)?, count))
+        }
+        None => None,
+    };
+    let balancer = match &file.balancer {
+        Some(name) => {
+            let kind = find(&section, "balancer", name, &inventory.balancers, |one| &one.name)?;
+            Some((
+                kind,
+                section.count("balancers", file.balancers.unwrap_or(1), (1, 1000))?,
+            ))
+        }
+        None => None,
+    };
+    let storage_nodes = section.count("storage_nodes", file.storage_nodes, (1, 10_000))?;
+    let planned = PlannedDesign {
+        gateway: server("gateway", &file.gateway)?,
+        gateways: section.count("gateways", file.gateways, (1, 10_000))?,
+        storage: server("storage", &file.storage)?,
+        storage_nodes,
+        drive: drive("drive", &file.drive)?,
+        drives: section.count("drives", file.drives, (1, 1000))?,
+        listing_drive,
+        index_on_flash: file.index_on_flash,
+        balancer,
+        uplink: file
+            .uplink
+            .as_deref()
+            .map(|text| section.positive("uplink", text, speed))
+            .transpose()?,
+        protection: inventory.protections.len(),
+        part_power: file
+            .part_power
+            .map(|power| section.count("part_power", power, (1, 32)))
+            .transpose()?,
+        mixed_nodes: section.count("mixed_nodes", file.mixed_nodes, (0, storage_nodes))?,
+        mixed_weight: section.number("mixed_weight", file.mixed_weight.unwrap_or(1.0), (0.01, 100.0))?,
+    };
+    let own = FileProtection {
+        replicas: file.replicas,
+        data: file.data,
+        parity: file.parity,
+    };
+    // Without a word of its own it has the first one.
+    if file.replicas.is_none() && file.data.is_none() {
+        return Ok(PlannedDesign {
+            protection: 0,
+            ..planned
+        });
+    }
+    inventory
+        .protections
+        .push(protection(&own).map_err(|fault| fault.within("design"))?);
+    Ok(planned)
+}
+
+fn each<F, T>(files: Vec<F>, check: fn(F) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
+    files.into_iter().map(check).collect()
+}
+
+/// Every number in its range, every name known.
+pub fn checked(file: InventoryFile) -> Result<PurchaseInventory, Fault> {
+    few("server", &file.server, 1, MOST_KINDS)?;
+    few("drive", &file.drive, 1, MOST_KINDS)?;
+    few("balancer", &file.balancer, 0, MOST_KINDS)?;
+    few("protection", &file.protection, 0, MOST_KINDS)?;
+    let whole = Section("the file".to_owned());
+    let mut protections: Vec<Protection> = file.protection.iter().map(protection).collect::<Result<_, _>>()?;
+    if protections.is_empty() {
+        protections.push(Protection::Replicas(3));
+    }
+    let mut inventory = PurchaseInventory {
+        currency: file.currency,
+        servers: each(file.server, server)?,
+        drives: each(file.drive, drive)?,
+        balancers: each(file.balancer, balancer)?,
+        protections,
+        listing_replicas: whole.count("listing_replicas", file.listing_replicas, (1, 10))?,
+        mix: mix(file.workload)?,
+        wanted: wanted(&file.constraints)?,
+        design: None,
+    };
+    for (role, is_there) in [
+        ("gateway", inventory.servers.iter().any(|one| one.is_gateway)),
+        (
+            "storage",
+            inventory.servers.iter().any(|one| one.is_storage && one.bays > 0),
+        ),
+    ] {
+        if !is_there {
+            let why = format!("no server has the role {role:?}, and bays where it stores: expected one at least");
+            return Err(Fault::caller(why));
+        }
+    }
+    if let Some(planned) = &file.design {
+        inventory.design = Some(design(planned, &mut inventory)?);
+    }
+    Ok(inventory)
+}

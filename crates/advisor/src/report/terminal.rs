@@ -1,0 +1,271 @@
+//! Answers as text.
+
+use crate::advice::{AdviceAnswer, AdviceReport, readable};
+use crate::inventory::PurchaseInventory;
+use crate::model::estimate::Estimate;
+use crate::search::conflict::{Constraint, Relaxation};
+use crate::search::least::Goal;
+use std::fmt::Write;
+
+/// Seconds in milliseconds, with their band.
+fn millis(time: Estimate) -> String {
+    banded(time.map(|seconds| seconds * 1e3))
+}
+
+/// A figure with its band.
+pub fn banded(figure: Estimate) -> String {
+    format!(
+        "{} ({} to {})",
+        readable(figure.value),
+        readable(figure.low),
+        readable(figure.high)
+    )
+}
+
+/// What stands in the way of an answer.
+pub fn contradictions(found: &[Relaxation]) -> String {
+    let mut text = String::from("No cluster of this catalogue meets all constraints. These contradict each other:\n");
+    for one in found {
+        let (key, now) = (one.constraint.key(), shown(one.constraint, one.now));
+        // Writing to memory does not fail.
+        let _ = match one.enough {
+            Some(enough) => writeln!(
+                text,
+                "  {key} = {now}: with the others as they are, {} would be enough",
+                shown(one.constraint, enough)
+            ),
+            None => writeln!(text, "  {key} = {now}: no value of it alone would be enough"),
+        };
+    }
+    if found.is_empty() {
+        text += "  none of them alone: kinds of the catalogue do not fit together (roles, bays, `most`)\n";
+    }
+    text
+}
+
+fn shown(constraint: Constraint, value: f64) -> String {
+    match constraint {
+        Constraint::Capacity => format!("{} TB", readable(value / 1e12)),
+        Constraint::Throughput => format!("{} MB/s", readable(value / 1e6)),
+        Constraint::P99 => format!("{} ms", readable(value * 1e3)),
+        Constraint::RackUnits => format!("{} rack units in all", readable(value.ceil())),
+        Constraint::Power => format!("{} W in all", readable(value.ceil())),
+        Constraint::Budget => format!("{:.0}", value.ceil()),
+        Constraint::YearsToLoss | Constraint::Zones => readable(value),
+    }
+}
+
+/// All answers, as `--explain` asks for with the reasons.
+pub fn text(report: &AdviceReport, inventory: &PurchaseInventory, explain: bool) -> String {
+    let mut text = String::new();
+    if let Some(goal) = report.goal {
+        text += &asked(goal, inventory);
+    }
+    let _ = writeln!(
+        text,
+        "Software figures: {}. Bands are those of 95 %; --explain says where they come from.",
+        report.rates.name
+    );
+    for (number, answer) in report.answers.iter().enumerate() {
+        add_answer(&mut text, number + 1, answer, &report.currency);
+        if explain {
+            add_explanation(&mut text, answer, report);
+        }
+    }
+    text
+}
+
+fn asked(goal: Goal, inventory: &PurchaseInventory) -> String {
+    let wanted = &inventory.wanted;
+    let growth = match wanted.years * wanted.growth_a_year == 0.0 {
+        true => String::new(),
+        false => format!(
+            " (grown by {:.0} % a year for {} years)",
+            wanted.growth_a_year * 100.0,
+            wanted.years
+        ),
+    };
+    format!(
+        "Asked for: {} TB of objects and {} MB/s{growth}, {} bytes on average, {:.0} % reads.\n",
+        readable(goal.capacity / 1e12),
+        readable(goal.throughput / 1e6),
+        readable(inventory.mix.mean_size()),
+        inventory.mix.reads * 100.0
+    )
+}
+
+fn add_answer(text: &mut String, number: usize, answer: &AdviceAnswer, currency: &str) {
+    *text += "\n";
+    let mut line = |name: &str, value: String| {
+        // Writing to memory does not fail.
+        let _ = writeln!(text, "  {name:<16} {value}");
+    };
+    line(
+        &format!("answer {number}"),
+        format!(
+            "{:.0} {currency}, {:.0} W, {} rack units; {}; {} zone(s)",
+            answer.totals.price,
+            answer.totals.power,
+            readable(answer.totals.rack_units),
+            answer.protection,
+            answer.zones
+        ),
+    );
+    for one in &answer.bill {
+        line(
+            "",
+            format!(
+                "{:>5} x {:<30} {:<16} {:>10.0}  {}",
+                one.count,
+                one.role,
+                one.name,
+                f64::from(one.count) * one.price,
+                one.what
+            ),
+        );
+    }
+    line(
+        "ratio",
+        format!(
+            "1 gateway : {} storage nodes",
+            readable(answer.storage_nodes_per_gateway)
+        ),
+    );
+    line(
+        "capacity",
+        format!("{} TB of objects", readable(answer.capacity / 1e12)),
+    );
+    add_times(text, answer);
+}
+
+fn add_times(text: &mut String, answer: &AdviceAnswer) {
+    let mut line = |name: &str, value: String| {
+        // Writing to memory does not fail.
+        let _ = writeln!(text, "  {name:<16} {value}");
+    };
+    line(
+        "throughput",
+        format!(
+            "{} MB/s at most; {} requests/s; {} end first",
+            banded(answer.throughput.bytes.map(|bytes| bytes / 1e6)),
+            banded(answer.throughput.requests),
+            answer.throughput.bottleneck.name()
+        ),
+    );
+    let load = readable(answer.load);
+    match &answer.latency {
+        Some(latency) => line(
+            "times",
+            format!(
+                "at {load} requests/s: mean {} ms, p99 {} ms",
+                millis(latency.mean),
+                millis(latency.p99)
+            ),
+        ),
+        None => line("times", format!("{load} requests/s are not borne")),
+    }
+    for one in &answer.degraded {
+        let p99 = one.p99.map_or("the load is not borne".to_owned(), |p99| {
+            format!("p99 {} ms", millis(p99))
+        });
+        line(
+            &format!("without {}", one.lost),
+            format!(
+                "{} requests/s, {p99}, whole again after {} h",
+                banded(one.requests),
+                readable(one.hours)
+            ),
+        );
+    }
+    line("years to loss", banded(answer.years_to_loss));
+    add_advice(text, answer);
+}
+
+fn add_advice(text: &mut String, answer: &AdviceAnswer) {
+    let mut line = |name: &str, value: String| {
+        // Writing to memory does not fail.
+        let _ = writeln!(text, "  {name:<16} {value}");
+    };
+    if let Some(ring) = &answer.ring {
+        line("ring", format!("part power {}: {}", ring.part_power, ring.command));
+    }
+    for one in &answer.pitfalls {
+        line(
+            "pitfall",
+            format!("{}: {}. Remedy: {}", one.name, one.evidence, one.remedy),
+        );
+    }
+    for one in &answer.flash {
+        let verdict = match one.pays() {
+            Some(true) => "pays",
+            Some(false) => "does not pay",
+            None => "pays below that price",
+        };
+        line(
+            "flash, memory",
+            format!(
+                "{}: storage bears {} times as much, as {} more nodes would; worth {:.0} in each node: {verdict}",
+                one.change,
+                readable(one.gain),
+                one.nodes_saved,
+                one.worth_per_node
+            ),
+        );
+    }
+    if let Some(mixed) = &answer.mixed {
+        let days = mixed.days_to_full.map_or("never".to_owned(), readable);
+        line(
+            "mixed nodes",
+            format!(
+                "{} hold {:.1} % of all pieces and give {:.2} of the first {} acknowledgements; {} times as slow; full after \
+                 {days} days of writes; weight {:.2} suits their processors",
+                mixed.nodes,
+                mixed.share_of_pieces * 100.0,
+                mixed.acknowledgements,
+                mixed.waited,
+                readable(mixed.slowdown),
+                mixed.fair_weight
+            ),
+        );
+    }
+    for one in &answer.throughput.extrapolations {
+        line("NOT MEASURED", one.to_string());
+    }
+}
+
+fn add_explanation(text: &mut String, answer: &AdviceAnswer, report: &AdviceReport) {
+    let mut say = |line: String| {
+        // Writing to memory does not fail.
+        let _ = writeln!(text, "    {line}");
+    };
+    say("Each resource bears so many requests a second, the least first:".to_owned());
+    for limit in &answer.throughput.limits {
+        say(format!(
+            "  {:<28} {:<34} {:.0} % of its time goes into bytes",
+            limit.resource.name(),
+            banded(limit.requests),
+            limit.transfer_share * 100.0
+        ));
+    }
+    if let Some(latency) = &answer.latency {
+        let busy: Vec<String> = latency
+            .busy
+            .iter()
+            .map(|(resource, busy)| format!("{} {:.0} %", resource.name(), busy * 100.0))
+            .collect();
+        say(format!(
+            "At {} requests/s so much of each is busy: {}",
+            readable(latency.requests),
+            busy.join(", ")
+        ));
+    }
+    say(format!(
+        "Years to loss: rebuilding a drive takes {} h; failure rates may be off by a factor of two, which enters to the \
+         power of the losses that are survived and one.",
+        readable(answer.rebuild.drive)
+    ));
+    say("What the software costs, and where that is from:".to_owned());
+    for (name, rate) in report.rates.all() {
+        say(format!("  {name:<28} {} ({})", banded(rate.estimate()), rate.source));
+    }
+}

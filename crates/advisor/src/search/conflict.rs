@@ -1,0 +1,171 @@
+//! Constraints that contradict each other: which ones, and what would make them satisfiable.
+//!
+//! One constraint after another is left out while there is still no answer: what stays is a set in which each is needed
+//! for the contradiction. Of each of those it is said which value would be enough, the others as they are.
+//! Always holds: with a proposed value there is an answer; it is within one per cent of the least change.
+
+use super::least::{Goal, SearchContext};
+use super::recipes;
+use crate::inventory::{PurchaseInventory, Wanted};
+use crate::model::rates::SoftwareRates;
+use serde::Serialize;
+
+/// A constraint is loosened by this factor at most.
+const LOOSEST: f64 = 1e30;
+
+/// A constraint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Constraint {
+    /// Bytes of objects.
+    Capacity,
+    /// Bytes a second.
+    Throughput,
+    /// Money.
+    Budget,
+    /// Seconds.
+    P99,
+    /// Height of racks.
+    RackUnits,
+    /// Watts.
+    Power,
+    /// Years.
+    YearsToLoss,
+    /// Places that fail by themselves.
+    Zones,
+}
+
+/// All of them, in the order in which they are left out: what a user can change least easily stays longest.
+const ALL: [Constraint; 8] = [
+    Constraint::Zones,
+    Constraint::YearsToLoss,
+    Constraint::P99,
+    Constraint::Power,
+    Constraint::RackUnits,
+    Constraint::Throughput,
+    Constraint::Capacity,
+    Constraint::Budget,
+];
+
+/// What a constraint would have to be.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Relaxation {
+    /// Which.
+    pub constraint: Constraint,
+    /// What it is.
+    pub now: f64,
+    /// What it would have to be, the others as they are; none where no value helps.
+    pub enough: Option<f64>,
+}
+
+impl Constraint {
+    /// The key in the inventory.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Capacity => "capacity",
+            Self::Throughput => "throughput",
+            Self::Budget => "budget",
+            Self::P99 => "p99",
+            Self::RackUnits => "racks",
+            Self::Power => "power_per_rack",
+            Self::YearsToLoss => "years_to_loss",
+            Self::Zones => "zones",
+        }
+    }
+
+    fn value(self, wanted: &Wanted) -> Option<f64> {
+        match self {
+            Self::Capacity => wanted.capacity,
+            Self::Throughput => wanted.throughput,
+            Self::Budget => wanted.budget,
+            Self::P99 => wanted.p99,
+            Self::RackUnits => wanted.rack_units,
+            Self::Power => wanted.power,
+            Self::YearsToLoss => wanted.years_to_loss,
+            Self::Zones => Some(f64::from(wanted.zones)).filter(|zones| *zones > 1.0),
+        }
+    }
+
+    fn set(self, wanted: &mut Wanted, value: Option<f64>) {
+        match self {
+            Self::Capacity => wanted.capacity = value,
+            Self::Throughput => wanted.throughput = value,
+            Self::Budget => wanted.budget = value,
+            Self::P99 => wanted.p99 = value,
+            Self::RackUnits => wanted.rack_units = value,
+            Self::Power => wanted.power = value,
+            Self::YearsToLoss => wanted.years_to_loss = value,
+            Self::Zones => wanted.zones = value.map_or(1, |zones| zones.max(1.0) as u32),
+        }
+    }
+
+    /// Whether more of it is harder.
+    fn asks(self) -> bool {
+        matches!(
+            self,
+            Self::Capacity | Self::Throughput | Self::YearsToLoss | Self::Zones
+        )
+    }
+
+    /// The value, loosened by a factor.
+    fn loosened(self, value: f64, factor: f64) -> f64 {
+        match (self, self.asks()) {
+            (Self::Zones, _) => (value / factor).floor().max(1.0),
+            (_, true) => value / factor,
+            (_, false) => value * factor,
+        }
+    }
+}
+
+/// Whether some cluster meets all constraints.
+pub fn is_possible(inventory: &PurchaseInventory, rates: &SoftwareRates) -> bool {
+    let context = SearchContext { inventory, rates };
+    let goal = Goal::of(&inventory.wanted);
+    recipes(inventory)
+        .into_iter()
+        .any(|recipe| context.least(recipe, goal).is_some())
+}
+
+/// The constraints that contradict each other, each with what it would have to be.
+pub fn contradiction(inventory: &PurchaseInventory, rates: &SoftwareRates) -> Vec<Relaxation> {
+    let mut without = inventory.clone();
+    let mut needed = vec![];
+    for constraint in ALL {
+        let Some(value) = constraint.value(&inventory.wanted) else {
+            continue;
+        };
+        constraint.set(&mut without.wanted, None);
+        if is_possible(&without, rates) {
+            constraint.set(&mut without.wanted, Some(value));
+            needed.push((constraint, value));
+        }
+    }
+    let relaxed = needed.into_iter().map(|(constraint, now)| Relaxation {
+        constraint,
+        now,
+        enough: enough(constraint, now, inventory, rates),
+    });
+    relaxed.collect()
+}
+
+/// The least change of one constraint with which there is an answer.
+fn enough(constraint: Constraint, now: f64, inventory: &PurchaseInventory, rates: &SoftwareRates) -> Option<f64> {
+    let mut changed = inventory.clone();
+    let mut is_enough = |factor: f64| {
+        constraint.set(&mut changed.wanted, Some(constraint.loosened(now, factor)));
+        is_possible(&changed, rates)
+    };
+    if !is_enough(LOOSEST) {
+        return None;
+    }
+    let (mut low, mut high) = (1.0, LOOSEST);
+    while high / low > 1.01 {
+        // By halves of the logarithm first, so that far and near are found alike.
+        let middle = (low * high).sqrt();
+        match is_enough(middle) {
+            true => high = middle,
+            false => low = middle,
+        }
+    }
+    Some(constraint.loosened(now, high))
+}

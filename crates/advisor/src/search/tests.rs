@@ -1,0 +1,150 @@
+//! Answers are the best there are, meet what is wanted, and contradictions are named.
+
+use super::conflict::{Constraint, contradiction, is_possible};
+use super::design::{ClusterDesign, NodeCounts};
+use super::least::{Goal, SearchContext};
+use super::{PurchaseQuestion, recipe_bound, recipes, search};
+use crate::inventory::PurchaseInventory;
+use crate::inventory::tests::starter;
+use crate::model::limits::throughput;
+use crate::model::rates::SoftwareRates;
+
+fn rates() -> SoftwareRates {
+    SoftwareRates::built_in().unwrap()
+}
+
+/// A catalogue so small that every cluster can be tried.
+fn small() -> PurchaseInventory {
+    let mut inventory = starter();
+    inventory.servers.truncate(3);
+    inventory.drives.remove(1);
+    inventory.balancers.truncate(1);
+    inventory.wanted.capacity = Some(300e12);
+    inventory.wanted.throughput = Some(2e9);
+    inventory.wanted.budget = None;
+    inventory.wanted.p99 = None;
+    inventory
+}
+
+#[test]
+fn the_least_cost_is_that_of_trying_everything() {
+    let (inventory, rates) = (small(), rates());
+    let best = search(PurchaseQuestion::LeastCost, &inventory, &rates, 3)[0];
+    let goal = Goal::of(&inventory.wanted);
+    let requests = goal.throughput / inventory.mix.bytes_per_request();
+    let mut cheapest = f64::INFINITY;
+    for recipe in recipes(&inventory) {
+        for gateways in inventory.wanted.gateways..6 {
+            for storage in inventory.wanted.zones..60 {
+                for balancers in 1..8 {
+                    let counts = NodeCounts {
+                        gateways,
+                        storage,
+                        balancers,
+                    };
+                    let design = ClusterDesign {
+                        recipe,
+                        counts,
+                        uplink: None,
+                    };
+                    let price = design.totals(&inventory).price;
+                    if price >= cheapest || design.capacity(&inventory) < goal.capacity {
+                        continue;
+                    }
+                    let found = throughput(&design.model(&inventory), &inventory.mix, &rates);
+                    let bears = found.limits.iter().all(|limit| {
+                        let most = match limit.resource {
+                            crate::model::limits::Resource::Balancer => inventory.wanted.balancer_utilisation,
+                            _ => inventory.wanted.utilisation,
+                        };
+                        limit.requests.value * most >= requests * (1.0 - 1e-9)
+                    });
+                    let lasts = design.years_to_loss(&inventory) >= 1e6;
+                    let fits = SearchContext {
+                        inventory: &inventory,
+                        rates: &rates,
+                    }
+                    .fits(&design);
+                    if bears && lasts && fits {
+                        cheapest = price;
+                    }
+                }
+            }
+        }
+    }
+    assert!(
+        (best.design.totals(&inventory).price - cheapest).abs() < 1e-6,
+        "{} {cheapest}",
+        -best.worth
+    );
+}
+
+#[test]
+fn the_three_questions_agree_with_each_other() {
+    let (mut inventory, rates) = (small(), rates());
+    let least = search(PurchaseQuestion::LeastCost, &inventory, &rates, 1)[0];
+    let price = least.design.totals(&inventory).price;
+    // With exactly that budget the most of either is what was asked for, or what its last node brings beyond it.
+    inventory.wanted.budget = Some(price);
+    let most = search(PurchaseQuestion::MostCapacity, &inventory, &rates, 1)[0];
+    assert!(most.design.capacity(&inventory) >= least.design.capacity(&inventory) * (1.0 - 1e-3));
+    assert!(most.design.totals(&inventory).price <= price);
+    let fastest = search(PurchaseQuestion::MostThroughput, &inventory, &rates, 1)[0];
+    assert!(fastest.goal.throughput >= least.goal.throughput);
+    // More money never buys less.
+    inventory.wanted.budget = Some(2.0 * price);
+    let richer = search(PurchaseQuestion::MostThroughput, &inventory, &rates, 1)[0];
+    assert!(
+        richer.goal.throughput > 1.2 * fastest.goal.throughput,
+        "{richer:?} {fastest:?}"
+    );
+}
+
+#[test]
+fn a_wanted_p99_costs_money_and_is_met() {
+    let (mut inventory, rates) = (small(), rates());
+    let plain = search(PurchaseQuestion::LeastCost, &inventory, &rates, 1)[0];
+    let requests = plain.goal.throughput / inventory.mix.bytes_per_request();
+    let p99 = |inventory: &PurchaseInventory, design: &ClusterDesign| {
+        let model = design.model(inventory);
+        crate::model::latency::latency(&model, &inventory.mix, &rates, requests)
+            .unwrap()
+            .p99
+            .value
+    };
+    let before = p99(&inventory, &plain.design);
+    inventory.wanted.p99 = Some(before * 0.7);
+    let fast = search(PurchaseQuestion::LeastCost, &inventory, &rates, 1)[0];
+    assert!(p99(&inventory, &fast.design) <= before * 0.7);
+    assert!(fast.worth < plain.worth);
+}
+
+#[test]
+fn contradictions_are_named_with_what_would_be_enough() {
+    let (mut inventory, rates) = (small(), rates());
+    inventory.wanted.budget = Some(20_000.0);
+    assert!(!is_possible(&inventory, &rates));
+    let found = contradiction(&inventory, &rates);
+    let budget = found.iter().find(|one| one.constraint == Constraint::Budget).unwrap();
+    let enough = budget.enough.unwrap();
+    inventory.wanted.budget = Some(enough);
+    assert!(is_possible(&inventory, &rates));
+    inventory.wanted.budget = Some(enough * 0.98);
+    assert!(!is_possible(&inventory, &rates));
+    // One replica on a drive that fails often cannot last for ever, whatever it costs.
+    inventory.wanted.budget = None;
+    inventory.protections.truncate(1);
+    inventory.wanted.years_to_loss = Some(1e25);
+    let found = contradiction(&inventory, &rates);
+    let named: Vec<Constraint> = found.iter().map(|one| one.constraint).collect();
+    assert_eq!(named, [Constraint::YearsToLoss]);
+    assert!(found[0].enough.unwrap() < 1e25);
+}
+
+#[test]
+fn no_more_recipes_are_made_than_their_bound() {
+    for inventory in [starter(), small()] {
+        let (made, bound) = (recipes(&inventory).len(), recipe_bound(&inventory));
+        assert!(made <= bound && bound < 2 * made, "{made} {bound}");
+    }
+}

@@ -1,0 +1,171 @@
+"""`martlet advise` as its users call it: a catalogue, three questions, contradictions, curves through runs, a page."""
+
+import json
+import re
+import time
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+
+from harness.places import martlet
+from harness.process import run
+
+# Every answer is there in less than this.
+LONGEST = 10
+
+DESIGN = """
+[design]
+gateway = "gateway-16"
+gateways = 2
+storage = "storage-12"
+storage_nodes = 6
+drive = "disk-16t"
+drives = 12
+replicas = 2
+"""
+
+
+def advise(*arguments, status=0):
+    done = run([martlet(), "advise", *arguments], check=False, timeout=120)
+    assert done.returncode == status, (done.stdout, done.stderr)
+    return done.stdout, done.stderr
+
+
+@pytest.fixture
+def catalogue(tmp_path):
+    path = tmp_path / "inventory.toml"
+    path.write_text(advise("catalogue")[0])
+    return path
+
+
+def changed(path, *changes):
+    text = path.read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+
+
+def test_the_three_questions_are_answered_in_time(catalogue):
+    answers = {}
+    for question in ("least-cost", "most-capacity", "most-throughput"):
+        begun = time.monotonic()
+        answers[question] = json.loads(advise("buy", question, catalogue, "--json")[0])["answers"]
+        assert time.monotonic() - begun < LONGEST
+        assert len(answers[question]) == 3
+    for question in ("most-capacity", "most-throughput"):
+        assert all(answer["totals"]["price"] <= 250000 for answer in answers[question])
+    first = answers["least-cost"][0]
+    assert first["totals"]["price"] == min(answer["totals"]["price"] for answer in answers["least-cost"])
+    assert first["capacity"] >= 600e12 and first["throughput"]["bytes"]["value"] >= 600e6
+    assert first["totals"]["price"] == sum(line["count"] * line["price"] for line in first["bill"])
+    band = first["throughput"]["bytes"]
+    assert band["low"] <= band["value"] <= band["high"]
+    assert answers["most-capacity"][0]["capacity"] > first["capacity"]
+    assert answers["most-throughput"][0]["throughput"]["bytes"]["value"] > band["value"]
+    # What was not measured is named, and the ring's plan is that of the ring builder.
+    assert any(one["parameter"] == "number of storage nodes" for one in first["throughput"]["extrapolations"])
+    words = first["ring"]["command"].split()[1:]
+    plan = json.loads(run([martlet(), *words, "--json"], check=False, timeout=60).stdout)
+    assert plan["part_power"] == first["ring"]["part_power"]
+
+
+def test_an_answer_is_explained(catalogue):
+    said = advise("buy", "least-cost", catalogue, "--top", "1", "--explain")[0]
+    for part in ("drive for objects", "1 gateway :", "years to loss", "without a node", "NOT MEASURED",
+                 "Each resource bears so many requests a second", "docs/operating/sizing.md"):
+        assert part in said
+
+
+def test_mistakes_and_contradictions_are_named(catalogue):
+    changed(catalogue, ("budget = 250000", "budget = 20000"))
+    said = advise("buy", "least-cost", catalogue, status=1)[0]
+    enough = re.search(r"budget = 20000: with the others as they are, (\d+) would be enough", said)
+    assert enough, said
+    changed(catalogue, ("budget = 20000", f"budget = {enough[1]}"))
+    advise("buy", "least-cost", catalogue)
+    changed(catalogue, ("cores = 16", "cores = 0"))
+    complaint = advise("buy", "least-cost", catalogue, status=1)[1]
+    assert f"{catalogue}: server \"gateway-16\": cores = 0: expected 1 to 4096" in complaint
+    changed(catalogue, ("cores = 0", "cores = 16"), ("capacity = ", "# capacity = "))
+    assert "constraints: capacity is missing" in advise("buy", "least-cost", catalogue, status=1)[1]
+    balancer = re.search(r'\[\[balancer\]\]\nname = "balancer-10g".*?(?=\[\[balancer)', catalogue.read_text(), re.S)[0]
+    changed(catalogue, ("# capacity = ", "capacity = "), ("# Each may be chosen.", balancer * 6 + "\n[[protection]]\nreplicas = 4\n" * 6))
+    advise("buy", "least-cost", catalogue, "--top", "1")
+    changed(catalogue, ("[[server]]\nname = \"gateway-32\"", "".join(
+        f'[[drive]]\nname = "flash-{n}"\nkind = "flash"\nprice = 450\nsize = "3.84TB"\ntransfer = "2GB/s"\noperations = 60000\n'
+        "failures_a_year = 0.008\n\n" for n in range(13)) + "[[server]]\nname = \"gateway-32\""))
+    assert "expected 20000 at most" in advise("buy", "least-cost", catalogue, status=1)[1]
+
+
+def test_a_design_is_looked_at(catalogue, tmp_path):
+    assert "no section [design]" in advise("predict", catalogue, status=1)[1]
+    catalogue.write_text(catalogue.read_text() + DESIGN)
+    workload = tmp_path / "confirm.toml"
+    answer = json.loads(advise("predict", catalogue, "--json", "--workload", workload)[0])["answers"][0]
+    assert answer["pitfalls"][0]["name"] == "two-replicas-only"
+    # The run that would confirm it is one that bench reads.
+    checked = run([martlet(), "bench", "check", workload], check=False, timeout=60)
+    assert checked.returncode == 0 and "80 % read" in checked.stdout, (checked.stdout, checked.stderr)
+
+
+def test_the_published_example_says_what_is_inferred():
+    said = advise("published")[0]
+    assert "cheapest at N = 60, published 60: the same" in said and "inferred" in said and "DIFFERENT" not in said
+
+
+def work(size, workers, rate, p99, **changes):
+    total = {"succeeded": 1000, "bytes": 1000 * size, "rate": rate, "latency": {"percentiles": {"99": p99}}}
+    one = {"kind": "normal", "workers": workers, "rate": None, "has_failed": False, "client_is_limit": False,
+           "operations": [{"kind": "read", "succeeded": 1000}], "total": total, **changes}
+    return {"interrupted": False, "stages": [{"works": [one]}]}
+
+
+def test_curves_predict_runs_that_they_have_not_seen(tmp_path):
+    manifests = []
+    for gateways in (1, 2):
+        for nodes in (1, 2, 4):
+            for size in (4096, 1_000_000):
+                rate = ((gateways / (5e-4 + 2e-9 * size)) ** -2 + (nodes / 1e-3) ** -2) ** -0.5
+                name = tmp_path / f"{gateways}-{nodes}-{size}.json"
+                name.write_text(json.dumps(work(size, 32, rate, 3 * 32 / rate * 1e3)))
+                name.with_suffix(".cluster.toml").write_text(
+                    f'gateways = {gateways}\nstorage_nodes = {nodes}\nwhat = "a law, no measurement"\n')
+                manifests.append(name)
+    said = advise("fit", *manifests, "--at", "2,3,4096,32", "--at", "5,3,4096,32", "--prices", "1,100")[0]
+    assert "12 of 12 within 15 % of throughput and 30 % of p99" in said
+    assert "NOT MEASURED: number of gateways: 5 was asked about, 1 to 2 was measured" in said
+    assert "Cheapest behind one gateway at 4096 bytes and 32 workers: 1 storage nodes" in said
+    manifests[0].write_text(json.dumps(work(4096, 32, 100, 30, client_is_limit=True)))
+    assert "the client was the limit" in advise("fit", *manifests, status=1)[1]
+    manifests[0].with_suffix(".cluster.toml").unlink()
+    assert "it says what" in advise("fit", *manifests, status=1)[1]
+
+
+def test_a_page_shows_answers_in_a_browser(catalogue, tmp_path):
+    page = tmp_path / "answers.html"
+    advise("buy", "least-cost", catalogue, "--html", page)
+    options = Options()
+    for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+                 "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path}/profile"):
+        options.add_argument(flag)
+    options.binary_location = "/usr/bin/chromium"
+    browser = Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+    try:
+        browser.set_window_size(1100, 2400)
+        browser.get(f"file://{page}")
+        assert browser.title == "The least cost for a capacity and a throughput"
+        sizes = browser.execute_script(
+            "return [...document.querySelectorAll('svg')].map(one => one.getBoundingClientRect().width)")
+        # The frontier, and two curves of each of three answers.
+        assert len(sizes) == 7 and all(width > 500 for width in sizes)
+        assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+        assert [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]] == []
+        text = browser.find_element("tag name", "body").text
+        assert "Not measured: number of storage nodes" in text and "drive for objects" in text
+        photograph = tmp_path / "answers.png"
+        assert browser.save_screenshot(str(photograph)) and photograph.stat().st_size > 20_000
+    finally:
+        browser.quit()
