@@ -81,11 +81,10 @@ pub(crate) fn s3_bucket_policy(bytes: &[u8]) {
 
 /// Lifecycle rules, as clients send them and as containers keep them: what is stored is read again as the same.
 pub(crate) fn s3_lifecycle_rules(bytes: &[u8]) {
-    for read in [read_lifecycle_rules(bytes), read_stored_lifecycle_rules(&text(bytes))] {
-        if let Some((rules, stored)) = read {
-            assert!(stored.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
-            assert_eq!(read_stored_lifecycle_rules(&stored), Some((rules, stored)));
-        }
+    let read = [read_lifecycle_rules(bytes), read_stored_lifecycle_rules(&text(bytes))];
+    for (rules, stored) in read.into_iter().flatten() {
+        assert!(stored.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+        assert_eq!(read_stored_lifecycle_rules(&stored), Some((rules, stored)));
     }
 }
 
