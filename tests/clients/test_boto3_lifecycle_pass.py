@@ -155,6 +155,25 @@ def test_versions(cluster, s3):
     s3.delete_bucket_lifecycle(Bucket=bucket)
 
 
+def test_what_a_lock_holds_stays(cluster, s3):
+    bucket = "held"
+    s3.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
+    free = s3.put_object(Bucket=bucket, Key="free", Body=b"x")["VersionId"]
+    until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=1)
+    for key, lock in [("retained", {"ObjectLockMode": "GOVERNANCE", "ObjectLockRetainUntilDate": until}),
+                      ("on hold", {"ObjectLockLegalHoldStatus": "ON"})]:
+        s3.put_object(Bucket=bucket, Key=key, Body=b"x", ChecksumAlgorithm="CRC32", **lock)
+    for key in ("free", "retained", "on hold"):
+        s3.put_object(Bucket=bucket, Key=key, Body=b"y")
+    put(s3, bucket, rule(NoncurrentVersionExpiration={"NoncurrentDays": 1}))
+    wait_a_day()
+    output = one_pass(cluster)
+    assert "1 older versions, 0 markers and 0 uploads deleted; 0 changed meanwhile, 2 held, 0 failed" in output, output
+    assert versions(s3, bucket) == ["free*", "on hold*", "on hold", "retained*", "retained"]
+    assert code_of(s3.get_object, Bucket=bucket, Key="free", VersionId=free) == "NoSuchVersion"
+    s3.delete_bucket_lifecycle(Bucket=bucket)
+
+
 def test_what_was_written_after_the_listing_stays(cluster, s3):
     """The rows are old, as when the newer ones are on their way still."""
     bucket = "late-rows"
