@@ -45,7 +45,9 @@ pub(super) fn run_thread(
         })),
         pace: RefCell::new(pace.beside_others(threads, part.part, part.parts)),
     };
-    runtime.block_on(async {
+    // Without a budget: tokio would let so many sockets be read in a row, and put off all others behind those that have
+    // become ready meanwhile, so that a few connections would have all of the load.
+    runtime.block_on(tokio::task::coop::unconstrained(async {
         let mine = (0..part.workers).filter(|worker| *worker as usize % threads == thread);
         let mine = mine.map(|worker| part.first + worker);
         let mut workers: FuturesUnordered<_> = mine.map(|worker| share.work(worker)).collect();
@@ -54,7 +56,7 @@ pub(super) fn run_thread(
             () = all => {}
             () = share.too_late() => {}
         }
-    });
+    }));
     share.tell_recent();
     Ok(share.figures.into_inner())
 }
