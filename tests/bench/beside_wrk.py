@@ -164,7 +164,7 @@ def main():
         runs = in_turns(binary, delay=options.delay, connections=options.connections, **same)
         print(f"{options.connections} connections, answers after {options.delay} µs:\n\n{table(runs)}\n")
     if options.only in (None, "memory"):
-        print(f"2,000 connections, answers at once:\n\n{table(in_turns(binary, delay=0, connections=2000, seconds=options.seconds, rounds=1))}\n")
+        print(f"2,000 connections, answers at once:\n\n{table(in_turns(binary, delay=0, connections=2000, seconds=max(3, options.seconds), rounds=1))}\n")
 
 
 if __name__ == "__main__":

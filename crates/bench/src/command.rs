@@ -30,6 +30,8 @@ pub async fn run(
             for one in named::ALL {
                 console.say(format_args!("{:<14} {}", one.name, one.about))?;
             }
+            let about = "a proxy's access log again: --log FILE, --speed FACTOR";
+            console.say(format_args!("{:<14} {about}", named::REPLAY))?;
             return Ok(ToolStatus::SUCCESS);
         }
         BenchCommand::Swift(arguments) => return swift_bench::run(arguments, world, console, interrupted).await,

@@ -387,7 +387,8 @@ fn read_head(bytes: &[u8], to_head: bool) -> Result<Option<Head>, Failure> {
     // Not written before: an answer has a dozen headers, and room for all of them is eight kilobytes.
     let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
     let mut response = httparse::Response::new(&mut []);
-    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut response, bytes, &mut headers);
+    let parsed =
+        httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut response, bytes, &mut headers);
     let httparse::Status::Complete(length) = parsed.map_err(|_| Failure::Broken)? else {
         return Ok(None);
     };

@@ -75,6 +75,7 @@ pub fn parse(text: &str) -> Result<Workload, WorkloadMistake> {
         description: root.get("description").unwrap_or_default().to_owned(),
         stages,
         observation: Default::default(),
+        replay: None,
     })
 }
 
@@ -205,6 +206,7 @@ fn read_work(element: &XmlElement, above: &Inherited) -> Result<Work, WorkloadMi
         driver: element.get("driver").map(str::to_owned),
         arrivals: Arrivals::AsAnswered,
         operations,
+        script: None,
         auth: above.auth,
         storage: above.storage,
     })

@@ -201,7 +201,7 @@ fn condition(kind: OperationKind, parameters: &Parameters) -> Result<Option<Enti
 }
 
 /// Tells cleanups and disposals of containers what else is in them: parts, and old versions.
-pub(super) fn complete(stages: &mut [Stage]) {
+pub fn complete(stages: &mut [Stage]) {
     let operations = || {
         stages
             .iter()

@@ -35,7 +35,14 @@ pub struct Extent {
     pub sizes: Option<String>,
     /// Addresses of the store that workers are spread over.
     pub endpoints: Vec<String>,
+    /// The log that is replayed.
+    pub log: Option<String>,
+    /// How much faster it is.
+    pub speed: String,
 }
+
+/// The name of the replay of an access log.
+pub const REPLAY: &str = "replay";
 
 /// All of them.
 pub const ALL: &[NamedWorkload] = &[
@@ -143,6 +150,9 @@ const fn named(name: &'static str, about: &'static str, mix: [u32; 3], sizes: &'
 
 /// The workload of a name, in the own format; for a store that [`own_format::parse`]'s caller fills in.
 pub fn text(name: &str, extent: &Extent) -> Result<String, WorkloadMistake> {
+    if name.eq_ignore_ascii_case(REPLAY) {
+        return replay(extent);
+    }
     let named = ALL
         .iter()
         .find(|one| one.name.eq_ignore_ascii_case(name))
@@ -150,10 +160,33 @@ pub fn text(name: &str, extent: &Extent) -> Result<String, WorkloadMistake> {
             WorkloadMistake::value(
                 "workload",
                 name,
-                format_args!("a file, or {}", one_of(ALL.iter().map(|one| one.name))),
+                format_args!("a file, or {}", one_of(ALL.iter().map(|one| one.name).chain([REPLAY]))),
             )
         })?;
     Ok(named.text(extent))
+}
+
+/// The replay of a log.
+fn replay(extent: &Extent) -> Result<String, WorkloadMistake> {
+    let log = extent.log.as_deref();
+    let log = log.ok_or_else(|| WorkloadMistake::new("replay: expected --log FILE, a proxy's access log"))?;
+    // A text of JSON is one of TOML.
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    let (log, speed, workers) = (text(log), text(&extent.speed), extent.workers);
+    Ok(format!(
+        "name = \"{REPLAY}\"\n{}\n[replay]\nlog = {log}\nspeed = {speed}\nworkers = {workers}\n",
+        endpoints_text(extent)
+    ))
+}
+
+fn endpoints_text(extent: &Extent) -> String {
+    match extent.endpoints.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\n[storage]\ntype = \"swift\"\nendpoints = \"{}\"\n",
+            extent.endpoints.join(",")
+        ),
+    }
 }
 
 /// The workload of a name.
@@ -170,7 +203,7 @@ impl NamedWorkload {
             runtime,
             rate,
             sizes,
-            endpoints,
+            ..
         } = extent;
         let (name, sizes) = (self.name, sizes.as_deref().unwrap_or(self.sizes));
         let prefix = format!("cprefix = \"bench-{}-\"", name.to_ascii_lowercase());
@@ -178,10 +211,7 @@ impl NamedWorkload {
         // What is written in the load has numbers behind those that are read, and as many; deletions take from those.
         let (first_new, last_new) = (objects + 1, objects * 2);
         let mut text = format!("name = \"{name}\"\ndescription = \"{}\"\n", self.about);
-        if !endpoints.is_empty() {
-            let endpoints = endpoints.join(",");
-            text += &format!("\n[storage]\ntype = \"swift\"\nendpoints = \"{endpoints}\"\n");
-        }
+        text += &endpoints_text(extent);
         let all = format!("{prefix}\nworkers = {workers}\ncontainers = \"r(1,{containers})\"\n");
         text += &format!("\n[[stage]]\nname = \"init\"\ntype = \"init\"\n{all}");
         text += &format!(
@@ -230,6 +260,8 @@ mod tests {
                 rate: Some(100.0),
                 sizes: None,
                 endpoints: vec![],
+                log: None,
+                speed: "1".into(),
             };
             for named in ALL {
                 let read = workload(named.name, &extent).unwrap();
