@@ -87,6 +87,12 @@ pub struct ExtentArguments {
     /// http://a:8080,http://b:8080. A sweep takes the first one, then the first two, up to all.
     #[arg(long, value_name = "URL,URL", value_delimiter = ',')]
     pub(crate) endpoints: Vec<String>,
+    /// Of a named workload: fill devices before the load until they are so full, as 60% (with --recon).
+    #[arg(long, value_name = "SHARE", requires = "recon")]
+    pub(crate) full: Option<String>,
+    /// Of a named workload: recon of the storage servers, as http://a:6200/recon,http://b:6200/recon.
+    #[arg(long, value_name = "URL,URL", value_delimiter = ',', requires = "full")]
+    pub(crate) recon: Vec<String>,
     /// Of `replay`: the log whose requests are sent, a proxy's access log, plain or .gz.
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<String>,
@@ -305,6 +311,7 @@ impl ExtentArguments {
             rate: self.rate,
             sizes: self.sizes.clone(),
             endpoints: self.endpoints.clone(),
+            full: self.full.clone().map(|share| (share, self.recon.clone())),
             log: self.log.clone(),
             speed: self.speed.clone(),
         }

@@ -314,7 +314,7 @@ impl Prepared {
         let (watch, notices) = (Arc::new(LoadWatch::default()), self.runner.notices());
         let mut progress = StageProgress::new(stage, console.shows_progress, world.clock.elapsed());
         let running = self.runner.run_stage(world, at, stage, &watch);
-        let running = observe::around(&self.workload.observation, world, stage, running);
+        let running = observe::around(&self.workload.observation, world, stage, &watch, running);
         let mut running = std::pin::pin!(running);
         let finished = loop {
             tokio::select! {

@@ -50,6 +50,8 @@ pub struct Stage {
     pub name: String,
     /// How long nothing happens after it.
     pub closure_delay: Duration,
+    /// It ends when devices are so full, from 0 to 1, by the figures of the workload's servers.
+    pub full: Option<f64>,
     /// Side by side.
     pub works: Vec<Work>,
 }

@@ -178,6 +178,7 @@ impl ThreadShare<'_> {
                 removes_parts: detail.removes_parts,
                 hash_check: operation.hash_check,
                 is_absent: planned.is_absent,
+                is_emptied: detail.is_emptied,
             },
         };
         if operation.with_container && operation.kind == OperationKind::Write {

@@ -42,6 +42,7 @@ pub(super) const OPERATION_PARAMETERS: &[&str] = &[
     "if_none_match",
     "if_match",
     "versioned",
+    "emptied",
 ];
 
 /// Reads a workload.
@@ -144,6 +145,7 @@ fn read_stage(element: &XmlElement, above: &Inherited) -> Result<Stage, Workload
     Ok(Stage {
         name: need(element, "name")?.to_owned(),
         closure_delay: seconds(element, "closuredelay")?,
+        full: None,
         works,
     })
 }

@@ -10,6 +10,7 @@
 //! | `if_none_match=*` | `write` | only where no such object is |
 //! | `if_none_match=seen`, `if_match=seen` | `read`, `head` | unless, or only if, it is what this worker saw last |
 //! | `versioned=true` | `init` | containers that keep old versions |
+//! | `emptied=true` | `dispose` | all that is in the container is deleted with it |
 //!
 //! Cleanup and disposal of the same containers remove parts and versions, too ([`complete`]).
 //! Always holds: a parameter that an operation has no use for is refused by name.
@@ -38,6 +39,8 @@ pub struct OperationDetail {
     pub has_versions: bool,
     /// Deletions leave no part of an object, be it one that no object refers to any more.
     pub removes_parts: bool,
+    /// Disposals delete all that is in the container.
+    pub is_emptied: bool,
 }
 
 /// Bytes from `first` to `last`.
@@ -100,8 +103,8 @@ impl OperationDetail {
         prefix: &str,
         suffix: &str,
     ) -> Result<Self, WorkloadMistake> {
-        use OperationKind::{Copy, Delete, Head, MakeContainer, Read, Write};
-        let users: [(&str, &[OperationKind]); 7] = [
+        use OperationKind::{Copy, Delete, DeleteContainer, Head, MakeContainer, Read, Write};
+        let users: [(&str, &[OperationKind]); 8] = [
             ("range", &[Read]),
             ("range_sizes", &[Read]),
             ("part_size", &[Write, Delete]),
@@ -109,6 +112,7 @@ impl OperationDetail {
             ("if_none_match", &[Write, Read, Head]),
             ("if_match", &[Read, Head]),
             ("versioned", &[MakeContainer]),
+            ("emptied", &[DeleteContainer]),
         ];
         for (name, kinds) in users {
             if let Some(value) = parameters.get(name).filter(|_| !kinds.contains(&kind)) {
@@ -144,6 +148,7 @@ impl OperationDetail {
             condition: condition(kind, parameters)?,
             has_versions: parameters.flag("versioned")?,
             removes_parts: kind == Delete && part_size.is_some(),
+            is_emptied: parameters.flag("emptied")?,
         })
     }
 }

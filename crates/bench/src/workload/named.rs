@@ -35,11 +35,16 @@ pub struct Extent {
     pub sizes: Option<String>,
     /// Addresses of the store that workers are spread over.
     pub endpoints: Vec<String>,
+    /// How full devices are made before the load, as `60%`, and recon's addresses that tell.
+    pub full: Option<(String, Vec<String>)>,
     /// The log that is replayed.
     pub log: Option<String>,
     /// How much faster it is.
     pub speed: String,
 }
+
+/// Objects in each container of a filling: more than its devices are ever to hold.
+const FILLERS: u64 = 100_000_000;
 
 /// The name of the replay of an access log.
 pub const REPLAY: &str = "replay";
@@ -218,6 +223,7 @@ impl NamedWorkload {
             "\n[[stage]]\nname = \"prepare\"\ntype = \"prepare\"\n{all}objects = \"r(1,{objects})\"\n\
              sizes = \"{sizes}\"\n"
         );
+        text += &fill_text(&prefix, sizes, extent);
         text += &format!("\n[[stage]]\nname = \"main\"\nworkers = {workers}\nruntime = \"{runtime}\"\n");
         if let Some(rate) = rate {
             text += &format!("rate = {rate}\narrivals = \"poisson\"\n");
@@ -241,8 +247,31 @@ impl NamedWorkload {
         text += "]\n";
         text += &format!("\n[[stage]]\nname = \"cleanup\"\ntype = \"cleanup\"\n{all}objects = \"r(1,{last_new})\"\n");
         text += &format!("\n[[stage]]\nname = \"dispose\"\ntype = \"dispose\"\n{all}");
+        if extent.full.is_some() {
+            let all = all.replacen("-\"", "-fill-\"", 1);
+            text += &format!("\n[[stage]]\nname = \"fill-dispose\"\ntype = \"dispose\"\nemptied = true\n{all}");
+        }
         text
     }
+}
+
+/// Servers, and stages that write until devices are so full, into containers of their own.
+fn fill_text(prefix: &str, sizes: &str, extent: &Extent) -> String {
+    let Some((share, recons)) = &extent.full else {
+        return String::new();
+    };
+    let (containers, workers) = (extent.containers, extent.workers);
+    let prefix = prefix.replacen("-\"", "-fill-\"", 1);
+    let all = format!("{prefix}\nworkers = {workers}\ncontainers = \"s(1,{containers})\"\n");
+    let mut text = format!("\n[[stage]]\nname = \"fill-init\"\ntype = \"init\"\n{all}");
+    text += &format!(
+        "\n[[stage]]\nname = \"fill\"\ntype = \"prepare\"\nfull = \"{share}\"\n{all}objects = \"s(1,{FILLERS})\"\n\
+         sizes = \"{sizes}\"\n"
+    );
+    for (at, recon) in recons.iter().enumerate() {
+        text += &format!("\n[[server]]\nname = \"server{}\"\nrecon = \"{recon}\"\n", at + 1);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -260,12 +289,13 @@ mod tests {
                 rate: Some(100.0),
                 sizes: None,
                 endpoints: vec![],
+                full: Some(("60%".into(), vec!["http://a:6200/recon".into()])),
                 log: None,
                 speed: "1".into(),
             };
             for named in ALL {
                 let read = workload(named.name, &extent).unwrap();
-                assert_eq!(read.stages.len(), 5, "{}", named.name);
+                assert_eq!(read.stages.len(), 8, "{}", named.name);
             }
             assert!(
                 workload("nonsense", &extent)

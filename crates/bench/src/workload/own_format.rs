@@ -80,7 +80,7 @@ pub fn parse(text: &str) -> Result<Workload, WorkloadMistake> {
     Ok(Workload {
         name: text_of(&table, "name")?.unwrap_or_else(|| "workload".to_owned()),
         description: text_of(&table, "description")?.unwrap_or_default(),
-        observation: observation::ObservationPlan::read(&table, &stages)?,
+        observation: observation::ObservationPlan::read(&table, &stages)?.for_filling(&stages)?,
         stages,
         replay,
     })
@@ -115,24 +115,27 @@ fn endpoint(table: &Table, name: &str) -> Result<Endpoint, WorkloadMistake> {
     Ok(endpoint)
 }
 
+/// Words of a stage beside parameters of operations.
+const WORDS: &[&str] = &[
+    "name",
+    "type",
+    "workers",
+    "interval",
+    "division",
+    "runtime",
+    "rampup",
+    "rampdown",
+    "total_operations",
+    "total_bytes",
+    "accepted_failures",
+    "rate",
+    "arrivals",
+    "delay",
+    "operations",
+    "full",
+];
+
 fn read_stage(table: &Table, storage: &Endpoint, auth: &Endpoint) -> Result<Stage, WorkloadMistake> {
-    const WORDS: &[&str] = &[
-        "name",
-        "type",
-        "workers",
-        "interval",
-        "division",
-        "runtime",
-        "rampup",
-        "rampdown",
-        "total_operations",
-        "total_bytes",
-        "accepted_failures",
-        "rate",
-        "arrivals",
-        "delay",
-        "operations",
-    ];
     known(table, &[WORDS, OPERATION_PARAMETERS].concat(), "a stage")?;
     let operations = match table.get("operations") {
         None => None,
@@ -162,6 +165,7 @@ fn read_stage(table: &Table, storage: &Endpoint, auth: &Endpoint) -> Result<Stag
     let accepted = whole(table, "accepted_failures")?.and_then(|count| u32::try_from(count).ok());
     Ok(Stage {
         closure_delay: seconds("delay")?,
+        full: full(table, kind)?,
         works: vec![Work {
             name: name.clone(),
             kind,
@@ -184,6 +188,21 @@ fn read_stage(table: &Table, storage: &Endpoint, auth: &Endpoint) -> Result<Stag
         }],
         name,
     })
+}
+
+/// How full devices are to be at the end of a stage, as a share.
+fn full(table: &Table, kind: WorkKind) -> Result<Option<f64>, WorkloadMistake> {
+    let Some(text) = text_of(table, "full")? else {
+        return Ok(None);
+    };
+    let per_cent = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
+    match per_cent.filter(|per_cent| (0.1..=99.0).contains(per_cent)) {
+        Some(_) if kind != WorkKind::Prepare => {
+            Err(WorkloadMistake::new("full: expected type = \"prepare\" beside it"))
+        }
+        Some(per_cent) => Ok(Some(per_cent / 100.0)),
+        None => Err(WorkloadMistake::value("full", &text, "a share like 60%, up to 99%")),
+    }
 }
 
 fn stage_division(table: &Table, kind: WorkKind) -> Result<Division, WorkloadMistake> {

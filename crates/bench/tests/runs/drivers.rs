@@ -102,7 +102,7 @@ impl Clock for Ahead {
 async fn a_clock_that_is_far_off_is_named() {
     let (bench, real) = (Bench::new(), World::real());
     let ahead = World {
-        clock: Arc::new(Ahead(world::clock::RealClock::new(), 5_000_000)),
+        clock: Arc::new(Ahead(world::clock::RealClock::new(), 5_500_000)),
         ..World::real()
     };
     let workload = bench.workload(DIVIDED);
