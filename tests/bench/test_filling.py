@@ -103,6 +103,10 @@ def test_what_does_not_fill_and_what_nobody_sees_is_said(small, tmp_path):
     assert "http://127.0.0.1:1/recon/diskusage: no connection" in error
     _, error = bench("run", "pebbles", *login, "--full", "30%", status=2)
     assert "--recon" in error
+    _, error = bench("search", workload, *login, status=1)
+    assert "stage prepare: devices are filled by `martlet bench run` alone" in error
+    _, error = bench("sweep", "pebbles", *login, "--full", "30%", "--recon", recon, status=1)
+    assert "stage fill: devices are filled by `martlet bench run` alone" in error
     workload.write_text(TOO_FEW.replace("recon =", "processes =").format(recon="none"))
     _, error = bench("check", workload, status=1)
     assert "prepare: full: expected a [[server]] with recon" in error

@@ -116,6 +116,8 @@ def test_containers_of_others_and_drivers_are_refused(make_system, tmp_path):
     assert "container bench-replay-1 is there, and no benchmark has made it" in error
     _, error = bench(*replay, "--secret-file", tmp_path / "secret", "--drivers", "127.0.0.1:1", status=1)
     assert "a replay is done by this process alone" in error
+    _, error = bench("search", *replay[1:], "--anything-goes", status=1)
+    assert "a replay has the rate of its log" in error
     _, error = bench("run", "replay", "-A", store.auth_url, "-U", "test:tester", "-K", "testing", status=1)
     assert "expected --log FILE" in error
     client.close()

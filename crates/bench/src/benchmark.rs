@@ -230,6 +230,17 @@ fn redirect(work: &mut Work, arguments: &StoreRedirection) -> Result<(), Fault> 
 }
 
 impl Prepared {
+    /// Refuses stages that end when devices are full: only a run looks at devices meanwhile.
+    pub fn without_filling(self) -> Result<Self, Fault> {
+        match self.workload.stages.iter().find(|stage| stage.full.is_some()) {
+            None => Ok(self),
+            Some(stage) => Err(Fault::caller(format!(
+                "stage {}: devices are filled by `martlet bench run` alone, with --stages: fill them before",
+                stage.name
+            ))),
+        }
+    }
+
     /// Runs all stages and reports.
     pub async fn run(
         mut self,

@@ -46,7 +46,7 @@ pub async fn run(
             Ok(prepared) => return Prepared::run(prepared, run, world, console, interrupted).await,
             Err(fault) => fault,
         },
-        BenchCommand::Search(search) => match prepare(&search.run, world).await {
+        BenchCommand::Search(search) => match prepare(&search.run, world).await.and_then(rate_search::searchable) {
             Ok(mut prepared) => {
                 let status = rate_search::run(&mut prepared, search, world, console, interrupted).await?;
                 return match end_record(prepared.runner.dismiss().await, console)? {

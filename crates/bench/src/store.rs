@@ -100,6 +100,8 @@ pub struct RequestDetail<'a> {
     pub removes_parts: bool,
     /// The body has its checksum at its end.
     pub hash_check: bool,
+    /// Of a listing, without its `?`; may be empty.
+    pub query: &'a str,
     /// Whatever is in a container is deleted with it.
     pub is_emptied: bool,
     /// There is no such object, as is expected.

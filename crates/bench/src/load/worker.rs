@@ -179,6 +179,7 @@ impl ThreadShare<'_> {
                 hash_check: operation.hash_check,
                 is_absent: planned.is_absent,
                 is_emptied: detail.is_emptied,
+                query: &detail.query,
             },
         };
         if operation.with_container && operation.kind == OperationKind::Write {

@@ -43,6 +43,7 @@ pub(super) const OPERATION_PARAMETERS: &[&str] = &[
     "if_match",
     "versioned",
     "emptied",
+    "query",
 ];
 
 /// Reads a workload.

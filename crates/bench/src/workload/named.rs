@@ -219,6 +219,10 @@ impl NamedWorkload {
         text += &endpoints_text(extent);
         let all = format!("{prefix}\nworkers = {workers}\ncontainers = \"r(1,{containers})\"\n");
         text += &format!("\n[[stage]]\nname = \"init\"\ntype = \"init\"\n{all}");
+        if extent.endpoints.len() > 1 {
+            // A gateway may remember for a moment that a container was gone, which another one has made again.
+            text += "delay = \"3s\"\n";
+        }
         text += &format!(
             "\n[[stage]]\nname = \"prepare\"\ntype = \"prepare\"\n{all}objects = \"r(1,{objects})\"\n\
              sizes = \"{sizes}\"\n"
