@@ -176,3 +176,43 @@ operations = [{ type = "read", cprefix = "bench-pebbles-", containers = "c(1)", 
     assert (done["op1"]["bytes"], failures) == (2000, [{"wrong body": 1, "status 416": 1}])
     bench("run", "pebbles", *login, *size, "--stages", "cleanup,dispose")
     client.close()
+
+
+LISTINGS = """
+{storage}
+[[stage]]
+type = "init"
+containers = "r(1,1)"
+cprefix = "bench-rows-"
+[[stage]]
+type = "prepare"
+containers = "r(1,1)"
+objects = "r(1,9)"
+cprefix = "bench-rows-"
+sizes = "c(1)B"
+[[stage]]
+name = "main"
+total_operations = 20
+operations = [
+    {{ id = "all", type = "list", ratio = 50, cprefix = "bench-rows-", containers = "c(1)" }},
+    {{ id = "page", type = "list", ratio = 50, cprefix = "bench-rows-", containers = "c(1)", query = "{query}" }},
+]
+[[stage]]
+type = "dispose"
+containers = "r(1,1)"
+cprefix = "bench-rows-"
+emptied = true
+"""
+
+
+def test_a_listing_has_the_query_that_is_asked_for(storage, tmp_path):
+    _, text = storage
+    (tmp_path / "w.toml").write_text(LISTINGS.format(storage=text, query="list-type=2&max-keys=2" if "s3" in text else "limit=2&marker=myobjects4"))
+    bench("run", tmp_path / "w.toml", "--json", tmp_path / "r.json")
+    done, failures = operations(tmp_path / "r.json")
+    assert not any(failures), failures
+    rows, page = (done[name]["bytes"] / done[name]["succeeded"] for name in ("all", "page"))
+    assert page == 2 * len("myobjects5\n") if "s3" not in text else 0 < page < rows
+    (tmp_path / "w.toml").write_text(LISTINGS.format(storage=text, query="a b"))
+    _, error = bench("check", tmp_path / "w.toml", status=1)
+    assert 'query="a b": expected a query of a URL without the ?' in error

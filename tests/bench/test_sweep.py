@@ -2,8 +2,14 @@
 
 import csv
 import json
+from collections import Counter
+
+import pytest
 
 from harness.client import Client
+from harness.cluster import Cluster
+from harness.layout import Layout
+from harness.memcached import Memcached
 from harness.places import martlet
 from harness.process import run
 
@@ -48,3 +54,40 @@ def test_workers_are_spread_over_the_endpoints(shared, tmp_path):
     client.close()
     _, complaints = bench("sweep", "pebbles", *login, "--endpoints", "nonsense", status=1)
     assert "endpoints=nonsense: expected addresses like http://host:port" in complaints
+
+
+@pytest.fixture
+def gateways(tmp_path):
+    """Two of our gateways on the same storage and cache."""
+    memcached = Memcached().start()
+    layout = Layout(tmp_path / "first", memcached_port=memcached.port).write()
+    first = Cluster(layout, "martlet").start()
+    second = Layout(tmp_path / "second", memcached_port=memcached.port)
+    second.ports, second.srv = layout.ports, layout.srv
+    other = Cluster(second.write(), "martlet")
+    other.start_service("proxy")
+    yield first, other
+    other.stop()
+    first.stop()
+    memcached.stop()
+
+
+def test_one_and_two_gateways_bear_the_same_load(gateways, tmp_path):
+    login = ["-A", gateways[0].auth_url, "-U", "test:tester", "-K", "testing"]
+    addresses = [f"http://127.0.0.1:{gateway.port}" for gateway in gateways]
+    before = [gateway.log().count("GET /v1/") for gateway in gateways]
+    bench("sweep", "pebbles", *login, "--containers", "2", "--objects", "4", "--workers", "4", "--runtime", "1s", "--endpoints", ",".join(addresses),
+          "--json", tmp_path / "s.json")
+    points = json.loads((tmp_path / "s.json").read_text())["points"]
+    assert [point["endpoints"] for point in points] == [1, 2] and all(point["rate"] > 0 for point in points), points
+    assert all(gateway.log().count("GET /v1/") > seen + 10 for gateway, seen in zip(gateways, before)), "both were asked"
+    # A run over both: each worker stays with one of them, and half of all go to each.
+    half = [gateway.log().count("GET /v1/") for gateway in gateways]
+    bench("run", "pebbles", *login, "--containers", "2", "--objects", "4", "--workers", "4", "--runtime", "1s", "--endpoints", ",".join(addresses),
+          "--record", tmp_path / "ops.csv.gz", "--json", tmp_path / "r.json")
+    rows = run([martlet(), "bench", "records", tmp_path / "ops.csv.gz", "--csv", "--stage", "main", "--operation", "read"]).stdout
+    reads = Counter(int(row["worker"]) % 2 for row in csv.DictReader(rows.splitlines()))
+    asked = [gateway.log().count("GET /v1/") - seen for gateway, seen in zip(gateways, half)]
+    assert asked == [reads[0], reads[1]] and min(asked) > 0, (asked, reads)
+    works = [work for stage in json.loads((tmp_path / "r.json").read_text())["stages"] for work in stage["works"]]
+    assert not any(work["total"]["failed"] for work in works)

@@ -1,13 +1,12 @@
 """OpenStack Swift and Martlet on one machine, asked the same by the same loader, turn and turn about.
 
-    python tests/race/race.py [--seconds 10] [--rounds 2] [--only martlet] [--before BINARY] [--events PUT GET] [--write FILE]
+    python tests/race/race.py [--seconds 10] [--rounds 2] [--only martlet] [--before BINARY] [--events PUT GET] [--write FILE] [--reports DIR]
 
-Every event alternates between the two. A run with a single answer that is not 2xx, or a broken connection, is void
+The loader is `martlet bench`; `--reports` keeps what it reports of each cell, with its version, its seed and the workload. Every event alternates between the two. A run with a single answer that is not 2xx, or a broken connection, is void
 and ends the race. What is acknowledged has been synced on both sides: neither runs with weaker settings.
 """
 
 import argparse
-import json
 import os
 import platform
 import re
@@ -39,13 +38,13 @@ class Event:
     def prepare(self, side):
         """Store what is to be read."""
         for number in range(self.names):
-            side.client.put(self.container, f"read-1-{number + 1}", body=b"m" * self.size)
+            side.client.put(f"{self.container}1", f"read-{number + 1}", body=b"m" * self.size)
 
-    def run(self, side, seconds, mark, limits=(0,)):
+    def run(self, side, seconds, mark, most=0, report=None):
         mark = "read-" if self.names else mark
         before = side.cpu_seconds()
         results = result(side.load(self.verb, self.container, connections=self.connections, seconds=seconds, size=self.size, names=self.names,
-                               limits=limits, mark=mark))
+                               most=most, mark=mark, report=report))
         results["cpu"] = side.cpu_seconds() - before
         os.sync()  # what one run left dirty is not the next one's burden
         return results
@@ -63,12 +62,16 @@ EVENTS = [
 ]
 
 
-def result(output):
+def result(report):
     """What the loader measured; anything but plain success is an error."""
-    results = json.loads(re.search(r"RESULT (\{.*\})", output).group(1))
-    if results["wrong"] or results["broken"]:
-        raise SystemExit(f"void: {results['wrong']} answers were not 2xx, {results['broken']} connections broke\n{output}")
-    return results
+    (work,) = report["stages"][0]["works"]
+    total = work["total"]
+    if total["failed"] or not total["succeeded"]:
+        raise SystemExit(f"void: {total['succeeded']} requests succeeded, {total['failed']} failed: {total['failures']}")
+    if work["client_is_limit"]:
+        print("the loader was busy all the time: it may have been the limit", file=sys.stderr)
+    times = total["latency"]["percentiles"]
+    return {"requests": total["succeeded"], "seconds": work["measured"], "p50": times["50"], "p99": times["99"]}
 
 
 class Score:
@@ -81,10 +84,10 @@ class Score:
         self.rounds.append(results)
 
     def rate(self):
-        return sum(results["requests"] for results in self.rounds) / sum(results["microseconds"] for results in self.rounds) * 1e6
+        return sum(results["requests"] for results in self.rounds) / sum(results["seconds"] for results in self.rounds)
 
     def milliseconds(self, percentile):
-        return sum(results[percentile] for results in self.rounds) / len(self.rounds) / 1000
+        return sum(results[percentile] for results in self.rounds) / len(self.rounds)
 
     def cpu_per_thousand(self):
         return sum(results["cpu"] for results in self.rounds) / sum(results["requests"] for results in self.rounds) * 1000
@@ -93,7 +96,7 @@ class Score:
         return [f"{self.rate():,.0f}", f"{self.milliseconds('p50'):.2f}", f"{self.milliseconds('p99'):.2f}", f"{self.cpu_per_thousand():.3f}"]
 
 
-def race(sides, events, seconds, rounds):
+def race(sides, events, seconds, rounds, reports=None):
     """Run it all; {event name: {side name: Score}}."""
     for side in sides:
         side.start()
@@ -106,23 +109,24 @@ def race(sides, events, seconds, rounds):
             event.prepare(side)
         for number in range(rounds):
             for side in sides:
-                mark, limits, duration = f"{event.size}-{number}-", (0,), seconds
-                if event.verb == "DELETE":  # of what the PUTs of the same round made; the loader waits where there is no more
-                    mark, limits = created.get((side.name, number)) or make_some(side, seconds, number)
+                mark, most, duration = f"{event.size}-{number}-", 0, seconds
+                if event.verb == "DELETE":  # of what the PUTs of the same round made
+                    mark, most = created.get((side.name, number)) or make_some(side, seconds, number)
                     duration = max(1, seconds // SHORTER)
-                results = event.run(side, duration, mark, limits)
-                if event.verb == "DELETE" and results["requests"] >= sum(limits):
-                    raise SystemExit(f"void: all {sum(limits)} objects were deleted before {duration} s had passed; ask for more --seconds")
+                report = reports and reports / f"{event.name} {side.name} {number + 1}.json".replace(" ", "-")
+                results = event.run(side, duration, mark, most, report)
+                if event.verb == "DELETE" and results["requests"] >= most - event.connections:
+                    raise SystemExit(f"void: all {most} objects were deleted before {duration} s had passed; ask for more --seconds")
                 if event.verb == "PUT" and event.size == 4 * KIB:
                     created[side.name, number] = mark, surely_made(results, event.connections)
                 scores[event.name][side.name].add(results)
-                print(f"{event.name:20} {side.name:10} {results['requests'] / results['microseconds'] * 1e6:10,.0f}/s", flush=True)
+                print(f"{event.name:20} {side.name:10} {results['requests'] / results['seconds']:10,.0f}/s", flush=True)
     return scores
 
 
 def surely_made(results, connections):
-    """How many objects each thread of a PUT run has certainly stored: not the last ones, which were cut off."""
-    return [max(1, counter - connections) for counter in results["counters"]]
+    """How many objects a run of PUTs has certainly stored: not the last ones, which were cut off."""
+    return max(1, results["requests"] - connections)
 
 
 def make_some(side, seconds, number):
@@ -169,12 +173,15 @@ def main():
     parser.add_argument("--before", type=Path, help="an earlier build of Martlet, which takes the place of OpenStack Swift")
     parser.add_argument("--events", nargs="+", help="only events whose name contains one of these")
     parser.add_argument("--write", type=Path, help="the page that holds the table")
+    parser.add_argument("--reports", type=Path, help="a new folder for the report of `martlet bench` about each cell")
     parser.add_argument("--dir", type=Path, default=REPOSITORY / "target/race", help="where both keep their devices")
     options = parser.parse_args()
     events = [event for event in EVENTS if not options.events or any(part in event.name for part in options.events)]
     kinds = {"openstack": OpenStack, "martlet": Martlet}
     if options.only:
         kinds, options.rounds = {options.only: kinds[options.only]}, 1
+    if options.reports:
+        options.reports.mkdir(parents=True)
     sides = []
     try:
         if options.before:
@@ -182,7 +189,7 @@ def main():
         else:
             for name, kind in kinds.items():
                 sides.append(kind({"openstack": "OpenStack", "martlet": "Martlet"}[name], options.dir / name))
-        scores = race(sides, events, options.seconds, options.rounds)
+        scores = race(sides, events, options.seconds, options.rounds, options.reports)
     finally:
         for side in sides:
             side.stop()

@@ -1,9 +1,10 @@
 """The two who race: each started as its operator would, measured by its process tree."""
 
 import configparser
+import json
 import shutil
 import subprocess
-import urllib.parse
+import tempfile
 from pathlib import Path
 
 from harness import disk, filters
@@ -12,10 +13,12 @@ from harness.cluster import Cluster
 from harness.layout import Layout
 from harness.martlet_up import MartletUp
 from harness.memcached import Memcached
-from harness.places import REPOSITORY
+from harness.places import martlet
 
-ROWS = 100_000
-LUA = Path(__file__).with_name("load.lua")
+ROWS, PAGE = 100_000, 10_000
+MOST = 1_000_000_000  # names: more than any run uses
+# What containers are called here: `martlet bench` numbers them.
+CONTAINERS = ("small", "large", "listing")
 
 
 class Side:
@@ -31,11 +34,8 @@ class Side:
     def start(self):
         self.system.start()
         self.client = Client(self.system.auth_url)
-        for container in ("small", "large", "listing"):
-            self.client.put(container)
-
-    def url(self):
-        return f"http://127.0.0.1:{self.system.port}"
+        for container in CONTAINERS:
+            self.client.put(f"{container}1")
 
     def cpu_seconds(self):
         return self.system.cpu_seconds()
@@ -49,7 +49,7 @@ class Side:
         filled = 0
         for path in disk.databases(self.system.srv, "containers"):
             broker = ContainerBroker(str(path))
-            if broker.get_info()["container"] == "listing":
+            if broker.get_info()["container"] == "listing1":
                 broker.merge_items(list(rows))
                 filled += 1
         assert filled == 3, f"{filled} databases of the container"
@@ -60,26 +60,33 @@ class Side:
         self.memcached.stop()
         shutil.rmtree(self.root, ignore_errors=True)
 
-    def load(self, verb, container, *, connections, seconds, size=0, names=0, limits=(0,), mark=""):
-        """One run of the loader; its RESULT."""
-        if verb == "HEAD":
-            arguments = [self.system.port, urllib.parse.quote(self.client.path(container, mark)), self.client.token, names, connections, seconds]
-            return subprocess.run([head_load(), *map(str, arguments)], capture_output=True, text=True, check=True).stdout
-        prefix = self.client.path(container) if verb == "LIST" else self.client.path(container, mark)
-        command = ["wrk", "-t", "2", "-c", str(connections), "-d", f"{seconds}s", "--latency", "--timeout", "30s",
-                   "-s", str(LUA), self.url(), "--", verb, urllib.parse.quote(prefix), self.client.token, str(size), str(names),
-                   ",".join(map(str, limits))]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    def load(self, verb, container, *, connections, seconds, size=0, names=0, most=0, mark="", report=None):
+        """One run of `martlet bench`: its report, which is kept where `report` says.
 
+        Without `names` each request has a name of its own, of `most` at most where that is given."""
+        with tempfile.TemporaryDirectory() as folder:
+            workload, report = Path(folder, "workload.toml"), report or Path(folder, "report.json")
+            operations = self.operations(verb, container, size, names, most, mark)
+            workload.write_text(f'name = "race"\n[[stage]]\nname = "main"\nworkers = {connections}\nruntime = "{seconds}s"\n'
+                                f'operations = [\n{operations}]\n')
+            # The containers were made by the race, and not by the benchmark.
+            command = [martlet(), "bench", "run", workload, "-A", self.system.auth_url, "-U", "test:tester", "-K", "testing", "--anything-goes",
+                       "--threads", "2", "--json", report]
+            done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+            if not report.exists():
+                raise SystemExit(f"void: {done.stdout}{done.stderr}")
+            return json.loads(report.read_text())
 
-def head_load():
-    """The loader for HEAD, compiled when first wanted."""
-    binary = REPOSITORY / "target/race/head_load"
-    source = Path(__file__).with_name("head_load.c")
-    if not binary.exists() or binary.stat().st_mtime < source.stat().st_mtime:
-        binary.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["gcc", "-O2", "-Wall", "-o", str(binary), str(source)], check=True)
-    return str(binary)
+    def operations(self, verb, container, size, names, most, mark):
+        """What one cell of the table asks for, as a workload has it."""
+        place = f'cprefix = "{container}", containers = "c(1)"'
+        if verb == "LIST":
+            pages = [f"format=json&marker=object-{page * PAGE:06d}" for page in range(ROWS // PAGE)]
+            return "".join(f'    {{ type = "list", ratio = {100 // len(pages)}, query = "{page}", {place} }},\n' for page in pages)
+        kind = {"GET": "read", "HEAD": "head", "PUT": "write", "DELETE": "delete"}[verb]
+        objects = f"u(1,{names})" if names else f"s(1,{most or MOST})"
+        sizes = f', sizes = "c({size})B"' if verb == "PUT" else ""
+        return f'    {{ type = "{kind}", ratio = 100, {place}, oprefix = "{mark}", objects = "{objects}"{sizes} }},\n'
 
 
 class OpenStack(Side):

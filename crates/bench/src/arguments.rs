@@ -87,6 +87,18 @@ pub struct ExtentArguments {
     /// http://a:8080,http://b:8080. A sweep takes the first one, then the first two, up to all.
     #[arg(long, value_name = "URL,URL", value_delimiter = ',')]
     pub(crate) endpoints: Vec<String>,
+    /// Of a named workload: fill devices before the load until they are so full, as 60% (with --recon).
+    #[arg(long, value_name = "SHARE", requires = "recon")]
+    pub(crate) full: Option<String>,
+    /// Of a named workload: recon of the storage servers, as http://a:6200/recon,http://b:6200/recon.
+    #[arg(long, value_name = "URL,URL", value_delimiter = ',', requires = "full")]
+    pub(crate) recon: Vec<String>,
+    /// Of `replay`: the log whose requests are sent, a proxy's access log, plain or .gz.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<String>,
+    /// Of `replay`: how much faster than they came requests are sent; max: as fast as the store answers.
+    #[arg(long, value_name = "FACTOR", default_value = "1")]
+    pub(crate) speed: String,
     /// Of a named workload: requests a second, whatever the store does (an open loop).
     #[arg(long, value_name = "N")]
     pub(crate) rate: Option<f64>,
@@ -159,6 +171,13 @@ pub struct FleetArguments {
     /// How far the clock of a driver may be from this one's.
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time)]
     pub(crate) clock_bound: Duration,
+}
+
+impl FleetArguments {
+    /// Whether there are drivers.
+    pub(crate) fn is_named(&self) -> bool {
+        !self.drivers.is_empty() || self.drivers_file.is_some()
+    }
 }
 
 fn listening(text: &str) -> Result<(String, u16), String> {
@@ -292,6 +311,9 @@ impl ExtentArguments {
             rate: self.rate,
             sizes: self.sizes.clone(),
             endpoints: self.endpoints.clone(),
+            full: self.full.clone().map(|share| (share, self.recon.clone())),
+            log: self.log.clone(),
+            speed: self.speed.clone(),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::load::{LoadOptions, LoadWatch};
 use crate::observe;
 use crate::progress::StageProgress;
 use crate::record::RecordFile;
+use crate::replay;
 use crate::report::{Manifest, RunReport, StageReport, cosbench, html, terminal};
 use crate::stage_runner::StageRunner;
 use crate::store::auth::{Trust, open};
@@ -37,12 +38,13 @@ pub fn read_workload(world: &World, name: &str, extent: &Extent) -> Result<(Work
     let wrong = |mistake: WorkloadMistake| Fault::caller(mistake.to_string());
     if world.files.info(path).is_err() {
         let source = named::text(name, extent).map_err(wrong)?;
-        return Ok((own_format::parse(&source).map_err(wrong)?, source));
+        let workload = own_format::parse(&source).map_err(wrong)?;
+        return Ok((replay::expand(world, workload)?, source));
     }
     let read = world.files.read(path, LONGEST_WORKLOAD);
     let bytes = read.map_err(|error| Fault::caller(format!("{name}: {error}")))?;
     let source = String::from_utf8(bytes).map_err(|_| Fault::caller(format!("{name}: expected text in UTF-8")))?;
-    Ok((parse_workload(&source, name)?, source))
+    Ok((replay::expand(world, parse_workload(&source, name)?)?, source))
 }
 
 /// The workload that a text is; mistakes are those of the file of this name.
@@ -85,6 +87,9 @@ pub async fn prepare(arguments: &RunArguments, world: &World) -> Result<Prepared
         seed: arguments.seed.unwrap_or_else(|| world.random.next_u64() >> 11),
         verifies: arguments.verify,
     };
+    if workload.replay.is_some() && arguments.fleet.is_named() {
+        return Err(Fault::caller("--drivers: a replay is done by this process alone"));
+    }
     let order = order_of(arguments, &source, options.seed);
     let workload = ordered_workload(workload, &order)?;
     let mut runner = match StageRunner::fleet(&arguments.fleet, world, &workload, &order).await? {
@@ -225,6 +230,17 @@ fn redirect(work: &mut Work, arguments: &StoreRedirection) -> Result<(), Fault> 
 }
 
 impl Prepared {
+    /// Refuses stages that end when devices are full: only a run looks at devices meanwhile.
+    pub fn without_filling(self) -> Result<Self, Fault> {
+        match self.workload.stages.iter().find(|stage| stage.full.is_some()) {
+            None => Ok(self),
+            Some(stage) => Err(Fault::caller(format!(
+                "stage {}: devices are filled by `martlet bench run` alone, with --stages: fill them before",
+                stage.name
+            ))),
+        }
+    }
+
     /// Runs all stages and reports.
     pub async fn run(
         mut self,
@@ -236,7 +252,7 @@ impl Prepared {
         let mut report = self.empty_report(world);
         let mut interrupted = std::pin::pin!(interrupted);
         let mut status = ToolStatus::SUCCESS;
-        for line in self.runner.lines_before() {
+        for line in self.lines_before() {
             console.say(line)?;
         }
         for at in 0..self.workload.stages.len() {
@@ -309,7 +325,7 @@ impl Prepared {
         let (watch, notices) = (Arc::new(LoadWatch::default()), self.runner.notices());
         let mut progress = StageProgress::new(stage, console.shows_progress, world.clock.elapsed());
         let running = self.runner.run_stage(world, at, stage, &watch);
-        let running = observe::around(&self.workload.observation, world, stage, running);
+        let running = observe::around(&self.workload.observation, world, stage, &watch, running);
         let mut running = std::pin::pin!(running);
         let finished = loop {
             tokio::select! {
@@ -358,6 +374,12 @@ fn cleans_up(stage: &Stage) -> bool {
 }
 
 impl Prepared {
+    /// What is to be said before the first stage.
+    fn lines_before(&self) -> Vec<String> {
+        let replayed = self.workload.replay.iter().map(|_| self.workload.description.clone());
+        replayed.chain(self.runner.lines_before()).collect()
+    }
+
     /// What is known before the first stage.
     fn empty_report(&self, world: &World) -> RunReport {
         RunReport {

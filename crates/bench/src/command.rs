@@ -30,6 +30,8 @@ pub async fn run(
             for one in named::ALL {
                 console.say(format_args!("{:<14} {}", one.name, one.about))?;
             }
+            let about = "a proxy's access log again: --log FILE, --speed FACTOR";
+            console.say(format_args!("{:<14} {about}", named::REPLAY))?;
             return Ok(ToolStatus::SUCCESS);
         }
         BenchCommand::Swift(arguments) => return swift_bench::run(arguments, world, console, interrupted).await,
@@ -44,7 +46,7 @@ pub async fn run(
             Ok(prepared) => return Prepared::run(prepared, run, world, console, interrupted).await,
             Err(fault) => fault,
         },
-        BenchCommand::Search(search) => match prepare(&search.run, world).await {
+        BenchCommand::Search(search) => match prepare(&search.run, world).await.and_then(rate_search::searchable) {
             Ok(mut prepared) => {
                 let status = rate_search::run(&mut prepared, search, world, console, interrupted).await?;
                 return match end_record(prepared.runner.dismiss().await, console)? {

@@ -16,6 +16,7 @@
 //! | what is counted | `figures.rs` |
 //! | how far it is, while it runs | `progress.rs` |
 //! | a record of every operation | `record.rs`, `record/` |
+//! | replay of an access log | `replay.rs`, `replay/` |
 //! | how it is reported | `report.rs`, `report/` |
 //! | the command line | `arguments.rs`, `command.rs` |
 //! | one run, from workload to report | `benchmark.rs`, `stage_runner.rs` |
@@ -36,6 +37,7 @@ pub mod observe;
 pub mod progress;
 pub mod rate_search;
 pub mod record;
+pub mod replay;
 pub mod report;
 pub mod stage_runner;
 pub mod store;

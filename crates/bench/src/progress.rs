@@ -5,6 +5,7 @@
 
 use crate::figures::Latencies;
 use crate::load::LoadWatch;
+use crate::workload::script::OperationScript;
 use crate::workload::selector::Selector;
 use crate::workload::{Division, Stage, Work, WorkEnd};
 use std::time::Duration;
@@ -70,6 +71,11 @@ impl<'a> StageProgress<'a> {
 /// How long a stage lasts from now on: as its workload says, or estimated from what was done so far.
 fn remaining(stage: &Stage, passed: Duration, (succeeded, failed, bytes): (u64, u64, u64)) -> Option<Duration> {
     let timed = |work: &Work| match work.end {
+        WorkEnd::Enumerated => work
+            .script
+            .as_ref()
+            .filter(|script| script.is_timed)
+            .map(OperationScript::length),
         WorkEnd::After(runtime) => Some(work.ramp_up + runtime + work.ramp_down),
         _ => None,
     };
@@ -103,6 +109,7 @@ fn operations(work: &Work) -> Option<u64> {
     match work.end {
         WorkEnd::Operations(total) => Some(total),
         WorkEnd::After(_) | WorkEnd::Bytes(_) => None,
+        WorkEnd::Enumerated if work.script.is_some() => work.script.as_ref().map(|script| script.steps.len() as u64),
         WorkEnd::Enumerated => {
             let of_operation = |one: &crate::workload::WorkOperation| {
                 let numbers = [Some(&one.containers), one.objects.as_ref()];

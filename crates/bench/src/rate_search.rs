@@ -15,12 +15,23 @@ use operator_tools::{Console, ToolStatus};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use vocabulary::Fault;
 use world::World;
 
 /// Of what was asked for: less was done by a store that falls behind.
 const ALL_DONE: f64 = 0.97;
 /// Before a rate is measured.
 const RAMP_UP: Duration = Duration::from_secs(1);
+
+/// Refuses workloads whose rate cannot be chosen.
+pub fn searchable(prepared: Prepared) -> Result<Prepared, Fault> {
+    match prepared.workload.replay.is_some() {
+        true => Err(Fault::caller(
+            "a replay has the rate of its log: run it at several --speed",
+        )),
+        false => prepared.without_filling(),
+    }
+}
 
 /// Runs the search.
 pub async fn run(

@@ -100,6 +100,12 @@ pub struct RequestDetail<'a> {
     pub removes_parts: bool,
     /// The body has its checksum at its end.
     pub hash_check: bool,
+    /// Of a listing, without its `?`; may be empty.
+    pub query: &'a str,
+    /// Whatever is in a container is deleted with it.
+    pub is_emptied: bool,
+    /// There is no such object, as is expected.
+    pub is_absent: bool,
 }
 
 impl RequestDetail<'_> {
@@ -117,8 +123,11 @@ impl RequestDetail<'_> {
         };
     }
 
-    /// Whether a status says that a condition did not hold, as it may.
+    /// Whether a status says that a condition did not hold, or that there is no such object, as it may.
     fn allows(&self, status: u16) -> bool {
+        if self.is_absent && status == 404 {
+            return true;
+        }
         match self.condition {
             Some(EntityCondition::Absent | EntityCondition::Unchanged) => status == 412,
             Some(EntityCondition::Changed) => status == 304,

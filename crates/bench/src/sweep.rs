@@ -128,7 +128,8 @@ impl Sweep<'_> {
             csv: None,
             ..run.clone()
         };
-        let mut prepared = match prepare(&arguments, self.world).await {
+        let prepared = prepare(&arguments, self.world).await;
+        let mut prepared = match prepared.and_then(Prepared::without_filling) {
             Ok(prepared) => prepared,
             Err(fault) => return Ok(Err(fault)),
         };
@@ -158,6 +159,7 @@ impl Sweep<'_> {
                     Ok(report) => report,
                     Err(fault) => return Ok(Err(fault)),
                 };
+                self.world.clock.sleep(stage.closure_delay).await;
                 if let Some(lost) = notices.take().pop() {
                     return Ok(Err(Fault::peer(format!("{lost}: its point would be another one"))));
                 }

@@ -13,13 +13,16 @@ pub mod mistake;
 pub mod named;
 pub mod own_format;
 pub mod parameters;
+pub mod script;
 pub mod selector;
 pub mod size;
 pub mod xml;
 
 use crate::workload::detail::OperationDetail;
 use crate::workload::own_format::observation::ObservationPlan;
+use crate::workload::own_format::replayed::ReplaySource;
 use crate::workload::parameters::Parameters;
+use crate::workload::script::OperationScript;
 use crate::workload::selector::Selector;
 use crate::workload::size::Sizes;
 use serde::{Deserialize, Serialize};
@@ -36,6 +39,8 @@ pub struct Workload {
     pub stages: Vec<Stage>,
     /// What is to happen beside the load.
     pub observation: ObservationPlan,
+    /// The log that its stages are the replay of.
+    pub replay: Option<ReplaySource>,
 }
 
 /// Works that run side by side. A stage ends with the last of them.
@@ -45,6 +50,8 @@ pub struct Stage {
     pub name: String,
     /// How long nothing happens after it.
     pub closure_delay: Duration,
+    /// It ends when devices are so full, from 0 to 1, by the figures of the workload's servers.
+    pub full: Option<f64>,
     /// Side by side.
     pub works: Vec<Work>,
 }
@@ -76,13 +83,16 @@ pub struct Work {
     pub arrivals: Arrivals,
     /// What is done.
     pub operations: Vec<WorkOperation>,
+    /// The operations one by one, where they are not drawn.
+    pub script: Option<OperationScript>,
     /// How a token is had.
     pub auth: Endpoint,
     /// Where the operations go.
     pub storage: Endpoint,
 }
 
-/// What a work is for. All but the normal one have a single operation, and go through all of its names once.
+/// What a work is for. All but the normal one go through all names of their
+/// operation once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkKind {
     /// Operations by their ratios.

@@ -5,15 +5,19 @@
 
 use super::share::DriverShare;
 use crate::workload::detail::ByteSpan;
+use crate::workload::script::OperationScript;
 use crate::workload::selector::{Selector, Span};
 use crate::workload::{Division, Work, WorkEnd, WorkOperation};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Positions that all workers of a work share: of each operation's containers and of its objects. Of several drivers
 /// each takes every so-manieth position.
 pub struct Positions {
     taken: Vec<[AtomicU64; 2]>,
+    /// Of a script.
+    steps: AtomicU64,
     part: u64,
     parts: u64,
 }
@@ -28,6 +32,7 @@ impl Positions {
     pub fn of_share(work: &Work, share: &DriverShare) -> Arc<Self> {
         Arc::new(Self {
             taken: work.operations.iter().map(|_| Default::default()).collect(),
+            steps: AtomicU64::new(0),
             part: share.part.into(),
             parts: share.parts.max(1).into(),
         })
@@ -36,7 +41,31 @@ impl Positions {
     /// The next position of an operation's containers (0) or objects (1).
     fn take(&self, operation: usize, which: usize) -> Option<u64> {
         let taken = self.taken.get(operation)?[which].fetch_add(1, Ordering::Relaxed);
-        Some(taken.saturating_mul(self.parts).saturating_add(self.part))
+        Some(self.dealt(taken))
+    }
+
+    /// The next step of a script.
+    fn step(&self, script: &OperationScript) -> Option<Planned> {
+        let taken = self.dealt(self.steps.fetch_add(1, Ordering::Relaxed));
+        let step = script.steps.get(usize::try_from(taken).ok()?)?;
+        Some(Planned {
+            operation: step.operation.into(),
+            container: step.container.into(),
+            object: step.object.into(),
+            size: step.size,
+            range: step.is_range.then(|| ByteSpan {
+                first: 0,
+                last: step.size.saturating_sub(1),
+            }),
+            copy: 0,
+            at: script.is_timed.then(|| Duration::from_micros(step.at)),
+            is_absent: step.is_absent,
+        })
+    }
+
+    /// Of positions that drivers take in turn, this one's after so many.
+    fn dealt(&self, taken: u64) -> u64 {
+        taken.saturating_mul(self.parts).saturating_add(self.part)
     }
 }
 
@@ -55,6 +84,10 @@ pub struct Planned {
     pub range: Option<ByteSpan>,
     /// Number of the copy that is made.
     pub copy: u64,
+    /// When it is due, after the start of the work; nothing where that is no matter of the operation.
+    pub at: Option<Duration>,
+    /// There is no such object.
+    pub is_absent: bool,
 }
 
 /// Draws for one worker.
@@ -95,6 +128,9 @@ impl Planner {
 
     /// What comes next; nothing when this worker has nothing more to do.
     pub fn draw(&mut self) -> Option<Planned> {
+        if let Some(script) = &self.work.script {
+            return self.shared.step(script);
+        }
         let operation = self.pick()?;
         let work = self.work.clone();
         let described = work.operations.get(operation)?;
@@ -149,6 +185,8 @@ impl Planner {
             size,
             range,
             copy,
+            at: None,
+            is_absent: false,
         })
     }
 

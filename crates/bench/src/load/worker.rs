@@ -45,7 +45,9 @@ pub(super) fn run_thread(
         })),
         pace: RefCell::new(pace.beside_others(threads, part.part, part.parts)),
     };
-    runtime.block_on(async {
+    // Without a budget: tokio would let so many sockets be read in a row, and put off all others behind those that have
+    // become ready meanwhile, so that a few connections would have all of the load.
+    runtime.block_on(tokio::task::coop::unconstrained(async {
         let mine = (0..part.workers).filter(|worker| *worker as usize % threads == thread);
         let mine = mine.map(|worker| part.first + worker);
         let mut workers: FuturesUnordered<_> = mine.map(|worker| share.work(worker)).collect();
@@ -54,7 +56,7 @@ pub(super) fn run_thread(
             () = all => {}
             () = share.too_late() => {}
         }
-    });
+    }));
     share.tell_recent();
     Ok(share.figures.into_inner())
 }
@@ -84,11 +86,13 @@ impl ThreadShare<'_> {
             buffer,
         );
         let mut names = RequestNames::default();
-        while let Some(due) = self.next_start().await {
+        while let Some(planned) = planner.draw() {
+            let Some(due) = self.next_start(planned.at).await else {
+                return;
+            };
             if !running.takes_ticket() {
                 return;
             }
-            let Some(planned) = planner.draw() else { return };
             let start = running.part.records.as_ref().map(|_| self.world.clock.elapsed());
             let outcome = self.ask(&mut session, &planned, &mut names, due).await;
             self.count(&planned, &outcome);
@@ -106,10 +110,11 @@ impl ThreadShare<'_> {
         }
     }
 
-    /// Waits until the next request is to begin; answers when it was due. Nothing when no further one begins.
-    async fn next_start(&self) -> Option<Duration> {
+    /// Waits until the next request is to begin, `at` its own time or at that of the pace; answers when it was due.
+    /// Nothing when no further one begins.
+    async fn next_start(&self, at: Option<Duration>) -> Option<Duration> {
         let (clock, running) = (&self.world.clock, self.running);
-        let due = self.pace.borrow_mut().due();
+        let due = at.or_else(|| self.pace.borrow_mut().due());
         let now = clock.elapsed();
         let due = due.map_or(now, |due| running.begun.saturating_add(due));
         if running.last_start().is_some_and(|last| due.max(now) >= last) || running.watch.is_stopped() {
@@ -172,6 +177,9 @@ impl ThreadShare<'_> {
                 has_versions: detail.has_versions,
                 removes_parts: detail.removes_parts,
                 hash_check: operation.hash_check,
+                is_absent: planned.is_absent,
+                is_emptied: detail.is_emptied,
+                query: &detail.query,
             },
         };
         if operation.with_container && operation.kind == OperationKind::Write {

@@ -357,6 +357,15 @@ async fn optional(world: &World, address: Option<String>) -> Option<Result<Strin
     Some(answer.map_err(|why| format!("{address}: {why}")))
 }
 
+/// What recon answers below its address.
+pub(super) async fn ask_recon(world: &World, recon: &str, what: &str) -> Result<Value, String> {
+    let address = format!("{}/{what}", recon.trim_end_matches('/'));
+    let asked = world.timeout(PATIENCE, get(world, &address)).await;
+    let answer = asked.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+    let read = answer.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()));
+    read.map_err(|why| format!("{address}: {why}"))
+}
+
 async fn get(world: &World, address: &str) -> Result<String, String> {
     let url = Url::parse(address).ok_or("no address")?;
     let mut connection = StoreConnection::open(world, &url, None, BUFFER)

@@ -81,9 +81,16 @@ fn is_wanted(arguments: &RecordsArguments, values: &[String]) -> bool {
 }
 
 /// A file as a stream.
-struct FileBytes {
+pub struct FileBytes {
     file: Box<dyn File>,
     offset: u64,
+}
+
+impl FileBytes {
+    /// From its beginning.
+    pub fn new(file: Box<dyn File>) -> Self {
+        Self { file, offset: 0 }
+    }
 }
 
 impl Read for FileBytes {
@@ -106,7 +113,7 @@ impl RecordRows {
         let file = world.files.open(&arguments.file, Purpose::Read);
         let file = file.map_err(|error| Fault::caller(error.to_string()))?;
         let mut rows = Self {
-            from: BufReader::new(MultiGzDecoder::new(BufReader::new(FileBytes { file, offset: 0 }))),
+            from: BufReader::new(MultiGzDecoder::new(BufReader::new(FileBytes::new(file)))),
             read: 0,
         };
         match rows.row() {

@@ -11,6 +11,9 @@ pub struct StageObservations {
     /// How the store was made cold, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cold: Option<ColdReport>,
+    /// How full devices became, where that ends the stage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filling: Option<FillingReport>,
     /// Commands, in the order of the workload.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<ActionReport>,
@@ -29,6 +32,39 @@ pub struct ColdReport {
     pub command: String,
     /// What it printed.
     pub output: String,
+}
+
+/// How full devices are: shares from 0 to 1.
+#[derive(Debug, Clone, Serialize)]
+pub struct FillingReport {
+    /// As full as they were to be.
+    pub asked: f64,
+    /// Before the stage.
+    pub before: f64,
+    /// At its end.
+    pub reached: f64,
+    /// Why that was not known any longer, if so.
+    pub failure: Option<String>,
+}
+
+impl FillingReport {
+    /// Whether they are full enough.
+    pub fn is_reached(&self) -> bool {
+        self.reached >= self.asked
+    }
+
+    fn text(&self) -> String {
+        let [before, reached, asked] = [self.before, self.reached, self.asked].map(|share| share * 100.0);
+        let mut text = format!("devices were {before:.1} % full, and are {reached:.1} % full");
+        if let Some(failure) = &self.failure {
+            text += &format!("; the stage ended because no server said how full they are: {failure}");
+        } else if !self.is_reached() {
+            text += &format!(
+                "; {asked:.1} % were asked for: the stage ended before, with all of its objects or interrupted"
+            );
+        }
+        text
+    }
 }
 
 /// A command. Times are seconds from the start of the stage.
@@ -136,14 +172,16 @@ impl StageObservations {
         Self {
             phases: works.flat_map(|work| phases(work, &actions)).collect(),
             cold,
+            filling: None,
             actions,
             servers,
         }
     }
 
-    /// Whether a command failed, or was not run.
+    /// Whether a command failed, or was not run, or devices are not as full as was asked.
     pub fn has_failed(&self) -> bool {
-        self.actions.iter().any(|action| !action.failures.is_empty())
+        let is_short = |filling: &FillingReport| !filling.is_reached();
+        self.filling.as_ref().is_some_and(is_short) || self.actions.iter().any(|action| !action.failures.is_empty())
     }
 
     /// Times of commands, with what happens then.
@@ -163,6 +201,9 @@ impl StageObservations {
         // Writing to memory does not fail.
         if let Some(cold) = &self.cold {
             let _ = writeln!(text, "  cold: {}", cold.command);
+        }
+        if let Some(filling) = &self.filling {
+            let _ = writeln!(text, "  {}", filling.text());
         }
         for one in &self.phases {
             let _ = writeln!(

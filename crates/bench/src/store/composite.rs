@@ -6,6 +6,7 @@
 //! | delete with `part_size` | `?multipart-manifest=delete` | a deletion |
 //! | cleanup of parts | the object, then all of its segments | the object, then uploads that never ended |
 //! | cleanup of versions | each version by its id | the same |
+//! | disposal of all that is there | each object that is listed, then the container | the same, each version |
 //!
 //! Always holds: the time of an operation is that of all its requests; segments lie in the object's container, which is
 //! one of this program's, under a name of its own; the names of segments tell how long the object is, so that two
@@ -37,7 +38,7 @@ pub(super) fn takes_several(request: &StoreRequest<'_>) -> bool {
         OperationKind::Read | OperationKind::Head => detail.condition.is_some(),
         OperationKind::MakeContainer => detail.has_versions,
         OperationKind::Delete | OperationKind::DeleteContainer => {
-            detail.has_versions || detail.removes_parts || detail.part_size.is_some()
+            detail.has_versions || detail.removes_parts || detail.part_size.is_some() || detail.is_emptied
         }
         _ => false,
     }
@@ -280,6 +281,13 @@ impl StoreSession {
     }
 
     async fn delete_container(&mut self, store: &HttpStore, request: &StoreRequest<'_>) -> Result<Answered, Failure> {
+        if request.detail.is_emptied {
+            match self.remove_listed(store, request, "", false).await {
+                // A container that is gone is what is wanted.
+                Ok(()) | Err(Failure::Status(404)) => {}
+                Err(other) => return Err(other),
+            }
+        }
         if let Dialect::S3(_) = store.dialect {
             let marker = StoreRequest {
                 object: s3::MARKER,

@@ -11,6 +11,7 @@ use crate::content::{ContentKey, Contents};
 use crate::figures::Failure;
 use peer::Url;
 use std::io;
+use std::mem::MaybeUninit;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
@@ -383,9 +384,12 @@ struct Head {
 
 /// The head of an answer; nothing when it is not whole yet.
 fn read_head(bytes: &[u8], to_head: bool) -> Result<Option<Head>, Failure> {
-    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
-    let mut response = httparse::Response::new(&mut headers);
-    let httparse::Status::Complete(length) = response.parse(bytes).map_err(|_| Failure::Broken)? else {
+    // Not written before: an answer has a dozen headers, and room for all of them is eight kilobytes.
+    let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut response = httparse::Response::new(&mut []);
+    let parsed =
+        httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut response, bytes, &mut headers);
+    let httparse::Status::Complete(length) = parsed.map_err(|_| Failure::Broken)? else {
         return Ok(None);
     };
     let (Some(status), Some(version)) = (response.code, response.version) else {

@@ -81,16 +81,17 @@ impl S3 {
             OperationKind::Post => (named(request.object), &replaced),
             _ => (named(request.object), &[]),
         };
-        let (query, canonical_query) = match request.kind {
-            OperationKind::List => ("?list-type=2", "list-type=2"),
+        let (mark, query) = match (request.kind, request.detail.query) {
+            (OperationKind::List, "") => ("?", "list-type=2"),
+            (OperationKind::List, query) => ("?", query),
             _ => ("", ""),
         };
-        let authorization_and_date = self.sign(verb, &path, canonical_query, host, now, amz);
+        let authorization_and_date = self.sign(verb, &path, query, host, now, amz);
         head.clear();
         // Writing to memory does not fail.
         let _ = write!(
             head,
-            "{verb} {path}{query} HTTP/1.1\r\nHost: {host}\r\n{authorization_and_date}"
+            "{verb} {path}{mark}{query} HTTP/1.1\r\nHost: {host}\r\n{authorization_and_date}"
         );
         if request.kind.sends_body() {
             let _ = write!(head, "Content-Length: {}\r\n", request.size);

@@ -60,6 +60,9 @@ impl Swift {
         if !request.object.is_empty() {
             let _ = write!(head, "/{}", quote(request.object));
         }
+        if !request.detail.query.is_empty() {
+            let _ = write!(head, "?{}", request.detail.query);
+        }
         let _ = write!(head, " HTTP/1.1\r\nHost: {host}\r\n{}", self.header);
         match request.kind {
             kind if kind.sends_body() => {

@@ -42,6 +42,8 @@ pub(super) const OPERATION_PARAMETERS: &[&str] = &[
     "if_none_match",
     "if_match",
     "versioned",
+    "emptied",
+    "query",
 ];
 
 /// Reads a workload.
@@ -75,6 +77,7 @@ pub fn parse(text: &str) -> Result<Workload, WorkloadMistake> {
         description: root.get("description").unwrap_or_default().to_owned(),
         stages,
         observation: Default::default(),
+        replay: None,
     })
 }
 
@@ -143,6 +146,7 @@ fn read_stage(element: &XmlElement, above: &Inherited) -> Result<Stage, Workload
     Ok(Stage {
         name: need(element, "name")?.to_owned(),
         closure_delay: seconds(element, "closuredelay")?,
+        full: None,
         works,
     })
 }
@@ -205,6 +209,7 @@ fn read_work(element: &XmlElement, above: &Inherited) -> Result<Work, WorkloadMi
         driver: element.get("driver").map(str::to_owned),
         arrivals: Arrivals::AsAnswered,
         operations,
+        script: None,
         auth: above.auth,
         storage: above.storage,
     })

@@ -9,7 +9,9 @@
 //! | `to_objects=u(1,100)` | `copy` | numbers of the copies, in the container of what is copied |
 //! | `if_none_match=*` | `write` | only where no such object is |
 //! | `if_none_match=seen`, `if_match=seen` | `read`, `head` | unless, or only if, it is what this worker saw last |
+//! | `query=format=json&limit=100` | `list` | a page of the listing, or its form (in S3 as it is signed: sorted) |
 //! | `versioned=true` | `init` | containers that keep old versions |
+//! | `emptied=true` | `dispose` | all that is in the container is deleted with it |
 //!
 //! Cleanup and disposal of the same containers remove parts and versions, too ([`complete`]).
 //! Always holds: a parameter that an operation has no use for is refused by name.
@@ -38,6 +40,10 @@ pub struct OperationDetail {
     pub has_versions: bool,
     /// Deletions leave no part of an object, be it one that no object refers to any more.
     pub removes_parts: bool,
+    /// Disposals delete all that is in the container.
+    pub is_emptied: bool,
+    /// Of a listing: what stands behind its `?`, as it is sent.
+    pub query: String,
 }
 
 /// Bytes from `first` to `last`.
@@ -100,8 +106,8 @@ impl OperationDetail {
         prefix: &str,
         suffix: &str,
     ) -> Result<Self, WorkloadMistake> {
-        use OperationKind::{Copy, Delete, Head, MakeContainer, Read, Write};
-        let users: [(&str, &[OperationKind]); 7] = [
+        use OperationKind::{Copy, Delete, DeleteContainer, Head, List, MakeContainer, Read, Write};
+        let users: [(&str, &[OperationKind]); 9] = [
             ("range", &[Read]),
             ("range_sizes", &[Read]),
             ("part_size", &[Write, Delete]),
@@ -109,6 +115,8 @@ impl OperationDetail {
             ("if_none_match", &[Write, Read, Head]),
             ("if_match", &[Read, Head]),
             ("versioned", &[MakeContainer]),
+            ("emptied", &[DeleteContainer]),
+            ("query", &[List]),
         ];
         for (name, kinds) in users {
             if let Some(value) = parameters.get(name).filter(|_| !kinds.contains(&kind)) {
@@ -144,7 +152,21 @@ impl OperationDetail {
             condition: condition(kind, parameters)?,
             has_versions: parameters.flag("versioned")?,
             removes_parts: kind == Delete && part_size.is_some(),
+            is_emptied: parameters.flag("emptied")?,
+            query: query(parameters)?,
         })
+    }
+}
+
+/// Text for a request line, which ends at a space.
+fn query(parameters: &Parameters) -> Result<String, WorkloadMistake> {
+    let query = parameters.get("query").unwrap_or_default();
+    match query.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
+        true => Ok(query.to_owned()),
+        false => {
+            let allowed = "a query of a URL without the ?, percent-encoded: format=json&limit=100";
+            Err(WorkloadMistake::value("query", query, allowed))
+        }
     }
 }
 
@@ -201,7 +223,7 @@ fn condition(kind: OperationKind, parameters: &Parameters) -> Result<Option<Enti
 }
 
 /// Tells cleanups and disposals of containers what else is in them: parts, and old versions.
-pub(super) fn complete(stages: &mut [Stage]) {
+pub fn complete(stages: &mut [Stage]) {
     let operations = || {
         stages
             .iter()

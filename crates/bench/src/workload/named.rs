@@ -35,7 +35,19 @@ pub struct Extent {
     pub sizes: Option<String>,
     /// Addresses of the store that workers are spread over.
     pub endpoints: Vec<String>,
+    /// How full devices are made before the load, as `60%`, and recon's addresses that tell.
+    pub full: Option<(String, Vec<String>)>,
+    /// The log that is replayed.
+    pub log: Option<String>,
+    /// How much faster it is.
+    pub speed: String,
 }
+
+/// Objects in each container of a filling: more than its devices are ever to hold.
+const FILLERS: u64 = 100_000_000;
+
+/// The name of the replay of an access log.
+pub const REPLAY: &str = "replay";
 
 /// All of them.
 pub const ALL: &[NamedWorkload] = &[
@@ -143,6 +155,9 @@ const fn named(name: &'static str, about: &'static str, mix: [u32; 3], sizes: &'
 
 /// The workload of a name, in the own format; for a store that [`own_format::parse`]'s caller fills in.
 pub fn text(name: &str, extent: &Extent) -> Result<String, WorkloadMistake> {
+    if name.eq_ignore_ascii_case(REPLAY) {
+        return replay(extent);
+    }
     let named = ALL
         .iter()
         .find(|one| one.name.eq_ignore_ascii_case(name))
@@ -150,10 +165,33 @@ pub fn text(name: &str, extent: &Extent) -> Result<String, WorkloadMistake> {
             WorkloadMistake::value(
                 "workload",
                 name,
-                format_args!("a file, or {}", one_of(ALL.iter().map(|one| one.name))),
+                format_args!("a file, or {}", one_of(ALL.iter().map(|one| one.name).chain([REPLAY]))),
             )
         })?;
     Ok(named.text(extent))
+}
+
+/// The replay of a log.
+fn replay(extent: &Extent) -> Result<String, WorkloadMistake> {
+    let log = extent.log.as_deref();
+    let log = log.ok_or_else(|| WorkloadMistake::new("replay: expected --log FILE, a proxy's access log"))?;
+    // A text of JSON is one of TOML.
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    let (log, speed, workers) = (text(log), text(&extent.speed), extent.workers);
+    Ok(format!(
+        "name = \"{REPLAY}\"\n{}\n[replay]\nlog = {log}\nspeed = {speed}\nworkers = {workers}\n",
+        endpoints_text(extent)
+    ))
+}
+
+fn endpoints_text(extent: &Extent) -> String {
+    match extent.endpoints.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\n[storage]\ntype = \"swift\"\nendpoints = \"{}\"\n",
+            extent.endpoints.join(",")
+        ),
+    }
 }
 
 /// The workload of a name.
@@ -170,7 +208,7 @@ impl NamedWorkload {
             runtime,
             rate,
             sizes,
-            endpoints,
+            ..
         } = extent;
         let (name, sizes) = (self.name, sizes.as_deref().unwrap_or(self.sizes));
         let prefix = format!("cprefix = \"bench-{}-\"", name.to_ascii_lowercase());
@@ -178,16 +216,18 @@ impl NamedWorkload {
         // What is written in the load has numbers behind those that are read, and as many; deletions take from those.
         let (first_new, last_new) = (objects + 1, objects * 2);
         let mut text = format!("name = \"{name}\"\ndescription = \"{}\"\n", self.about);
-        if !endpoints.is_empty() {
-            let endpoints = endpoints.join(",");
-            text += &format!("\n[storage]\ntype = \"swift\"\nendpoints = \"{endpoints}\"\n");
-        }
+        text += &endpoints_text(extent);
         let all = format!("{prefix}\nworkers = {workers}\ncontainers = \"r(1,{containers})\"\n");
         text += &format!("\n[[stage]]\nname = \"init\"\ntype = \"init\"\n{all}");
+        if extent.endpoints.len() > 1 {
+            // A gateway may remember for a moment that a container was gone, which another one has made again.
+            text += "delay = \"3s\"\n";
+        }
         text += &format!(
             "\n[[stage]]\nname = \"prepare\"\ntype = \"prepare\"\n{all}objects = \"r(1,{objects})\"\n\
              sizes = \"{sizes}\"\n"
         );
+        text += &fill_text(&prefix, sizes, extent);
         text += &format!("\n[[stage]]\nname = \"main\"\nworkers = {workers}\nruntime = \"{runtime}\"\n");
         if let Some(rate) = rate {
             text += &format!("rate = {rate}\narrivals = \"poisson\"\n");
@@ -211,8 +251,31 @@ impl NamedWorkload {
         text += "]\n";
         text += &format!("\n[[stage]]\nname = \"cleanup\"\ntype = \"cleanup\"\n{all}objects = \"r(1,{last_new})\"\n");
         text += &format!("\n[[stage]]\nname = \"dispose\"\ntype = \"dispose\"\n{all}");
+        if extent.full.is_some() {
+            let all = all.replacen("-\"", "-fill-\"", 1);
+            text += &format!("\n[[stage]]\nname = \"fill-dispose\"\ntype = \"dispose\"\nemptied = true\n{all}");
+        }
         text
     }
+}
+
+/// Servers, and stages that write until devices are so full, into containers of their own.
+fn fill_text(prefix: &str, sizes: &str, extent: &Extent) -> String {
+    let Some((share, recons)) = &extent.full else {
+        return String::new();
+    };
+    let (containers, workers) = (extent.containers, extent.workers);
+    let prefix = prefix.replacen("-\"", "-fill-\"", 1);
+    let all = format!("{prefix}\nworkers = {workers}\ncontainers = \"s(1,{containers})\"\n");
+    let mut text = format!("\n[[stage]]\nname = \"fill-init\"\ntype = \"init\"\n{all}");
+    text += &format!(
+        "\n[[stage]]\nname = \"fill\"\ntype = \"prepare\"\nfull = \"{share}\"\n{all}objects = \"s(1,{FILLERS})\"\n\
+         sizes = \"{sizes}\"\n"
+    );
+    for (at, recon) in recons.iter().enumerate() {
+        text += &format!("\n[[server]]\nname = \"server{}\"\nrecon = \"{recon}\"\n", at + 1);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -230,10 +293,13 @@ mod tests {
                 rate: Some(100.0),
                 sizes: None,
                 endpoints: vec![],
+                full: Some(("60%".into(), vec!["http://a:6200/recon".into()])),
+                log: None,
+                speed: "1".into(),
             };
             for named in ALL {
                 let read = workload(named.name, &extent).unwrap();
-                assert_eq!(read.stages.len(), 5, "{}", named.name);
+                assert_eq!(read.stages.len(), 8, "{}", named.name);
             }
             assert!(
                 workload("nonsense", &extent)

@@ -30,6 +30,7 @@
 //! Always holds: a word that is not known is refused by name, with those that are.
 
 pub mod observation;
+pub mod replayed;
 
 use super::cosbench::{OPERATION_PARAMETERS, operation, special_operation};
 use super::mistake::{WorkloadMistake, one_of};
@@ -57,29 +58,43 @@ pub fn parse(text: &str) -> Result<Workload, WorkloadMistake> {
             "action",
             "server",
             "cold",
+            "replay",
         ],
         "the file",
     )?;
     let (storage, auth) = (endpoint(&table, "storage")?, endpoint(&table, "auth")?);
-    let stages = match table.get("stage") {
-        Some(Value::Array(stages)) if !stages.is_empty() => stages,
-        _ => return Err(WorkloadMistake::new("expected one [[stage]] or more")),
+    let (replay, mut stages) = match (table.get("replay"), table.get("stage")) {
+        (None, Some(Value::Array(stages))) if !stages.is_empty() => (None, read_stages(stages, &storage, &auth)?),
+        (None, _) => return Err(WorkloadMistake::new("expected one [[stage]] or more, or a [replay]")),
+        (Some(Value::Table(replay)), None) => {
+            let read = replayed::read(replay, &storage, &auth);
+            let (source, stages) = read.map_err(|wrong| wrong.within("[replay]"))?;
+            (Some(source), stages)
+        }
+        (Some(Value::Table(_)), Some(_)) => {
+            return Err(WorkloadMistake::new("[replay]: expected no [[stage]] beside it"));
+        }
+        (Some(_), _) => return Err(WorkloadMistake::new("replay: expected a table, [replay]")),
     };
+    super::detail::complete(&mut stages);
+    Ok(Workload {
+        name: text_of(&table, "name")?.unwrap_or_else(|| "workload".to_owned()),
+        description: text_of(&table, "description")?.unwrap_or_default(),
+        observation: observation::ObservationPlan::read(&table, &stages)?.for_filling(&stages)?,
+        stages,
+        replay,
+    })
+}
+
+fn read_stages(stages: &[Value], storage: &Endpoint, auth: &Endpoint) -> Result<Vec<Stage>, WorkloadMistake> {
     let read = |(at, stage): (usize, &Value)| {
         let name = format!("[[stage]] {}", at + 1);
         let table = stage
             .as_table()
             .ok_or_else(|| WorkloadMistake::new(format!("{name}: expected a table")))?;
-        read_stage(table, &storage, &auth).map_err(|wrong| wrong.within(name))
+        read_stage(table, storage, auth).map_err(|wrong| wrong.within(name))
     };
-    let mut stages: Vec<Stage> = stages.iter().enumerate().map(read).collect::<Result<_, _>>()?;
-    super::detail::complete(&mut stages);
-    Ok(Workload {
-        name: text_of(&table, "name")?.unwrap_or_else(|| "workload".to_owned()),
-        description: text_of(&table, "description")?.unwrap_or_default(),
-        observation: observation::ObservationPlan::read(&table, &stages)?,
-        stages,
-    })
+    stages.iter().enumerate().map(read).collect()
 }
 
 fn endpoint(table: &Table, name: &str) -> Result<Endpoint, WorkloadMistake> {
@@ -100,24 +115,27 @@ fn endpoint(table: &Table, name: &str) -> Result<Endpoint, WorkloadMistake> {
     Ok(endpoint)
 }
 
+/// Words of a stage beside parameters of operations.
+const WORDS: &[&str] = &[
+    "name",
+    "type",
+    "workers",
+    "interval",
+    "division",
+    "runtime",
+    "rampup",
+    "rampdown",
+    "total_operations",
+    "total_bytes",
+    "accepted_failures",
+    "rate",
+    "arrivals",
+    "delay",
+    "operations",
+    "full",
+];
+
 fn read_stage(table: &Table, storage: &Endpoint, auth: &Endpoint) -> Result<Stage, WorkloadMistake> {
-    const WORDS: &[&str] = &[
-        "name",
-        "type",
-        "workers",
-        "interval",
-        "division",
-        "runtime",
-        "rampup",
-        "rampdown",
-        "total_operations",
-        "total_bytes",
-        "accepted_failures",
-        "rate",
-        "arrivals",
-        "delay",
-        "operations",
-    ];
     known(table, &[WORDS, OPERATION_PARAMETERS].concat(), "a stage")?;
     let operations = match table.get("operations") {
         None => None,
@@ -147,6 +165,7 @@ fn read_stage(table: &Table, storage: &Endpoint, auth: &Endpoint) -> Result<Stag
     let accepted = whole(table, "accepted_failures")?.and_then(|count| u32::try_from(count).ok());
     Ok(Stage {
         closure_delay: seconds("delay")?,
+        full: full(table, kind)?,
         works: vec![Work {
             name: name.clone(),
             kind,
@@ -163,11 +182,27 @@ fn read_stage(table: &Table, storage: &Endpoint, auth: &Endpoint) -> Result<Stag
             driver: None,
             arrivals: arrivals(table)?,
             operations,
+            script: None,
             auth: auth.clone(),
             storage: storage.clone(),
         }],
         name,
     })
+}
+
+/// How full devices are to be at the end of a stage, as a share.
+fn full(table: &Table, kind: WorkKind) -> Result<Option<f64>, WorkloadMistake> {
+    let Some(text) = text_of(table, "full")? else {
+        return Ok(None);
+    };
+    let per_cent = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
+    match per_cent.filter(|per_cent| (0.1..=99.0).contains(per_cent)) {
+        Some(_) if kind != WorkKind::Prepare => {
+            Err(WorkloadMistake::new("full: expected type = \"prepare\" beside it"))
+        }
+        Some(per_cent) => Ok(Some(per_cent / 100.0)),
+        None => Err(WorkloadMistake::value("full", &text, "a share like 60%, up to 99%")),
+    }
 }
 
 fn stage_division(table: &Table, kind: WorkKind) -> Result<Division, WorkloadMistake> {

@@ -98,6 +98,17 @@ impl Bench {
 
     /// A run with so many drivers, of which each may have options and a clock of its own.
     pub async fn run(&self, drivers: &[(&World, &[&str])], words: &[&str], more: &[&str]) -> (ToolStatus, String) {
+        self.run_by(&World::real(), drivers, words, more).await
+    }
+
+    /// [`Bench::run`], by a controller with a clock of its own.
+    pub async fn run_by(
+        &self,
+        controller: &World,
+        drivers: &[(&World, &[&str])],
+        words: &[&str],
+        more: &[&str],
+    ) -> (ToolStatus, String) {
         let heard: Vec<Output> = drivers.iter().map(|_| Output::default()).collect();
         let serving = drivers
             .iter()
@@ -117,7 +128,7 @@ impl Bench {
                 line.extend(["--secret-file", &secret]);
             }
             line.extend(more);
-            let status = bench(&World::real(), &line, &output, std::future::pending()).await;
+            let status = bench(controller, &line, &output, std::future::pending()).await;
             (status, output.text())
         };
         tokio::select! {

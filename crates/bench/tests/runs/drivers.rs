@@ -102,7 +102,7 @@ impl Clock for Ahead {
 async fn a_clock_that_is_far_off_is_named() {
     let (bench, real) = (Bench::new(), World::real());
     let ahead = World {
-        clock: Arc::new(Ahead(world::clock::RealClock::new(), 5_000_000)),
+        clock: Arc::new(Ahead(world::clock::RealClock::new(), 5_500_000)),
         ..World::real()
     };
     let workload = bench.workload(DIVIDED);
@@ -122,7 +122,7 @@ async fn a_clock_that_is_far_off_is_named() {
     assert_eq!(status, ToolStatus::SUCCESS, "{output}");
     let offset = |driver: usize| bench.report()["drivers"][driver]["clock_offset"].as_f64().unwrap();
     assert!(
-        (4_900.0..5_100.0).contains(&offset(1)) && offset(0).abs() < 100.0,
+        (5_400.0..5_600.0).contains(&offset(1)) && offset(0).abs() < 100.0,
         "{output}"
     );
 }
@@ -214,6 +214,77 @@ async fn a_search_is_done_by_drivers_too() {
         .unwrap();
     let borne: f64 = borne.parse().unwrap();
     assert!((300.0..430.0).contains(&borne), "{output}");
+}
+
+/// A clock on which short waits end, and long ones (the distance of two reports on a stage) never.
+struct Hung(world::clock::RealClock);
+
+impl Clock for Hung {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        match duration > Duration::from_millis(400) {
+            true => Box::pin(std::future::pending()),
+            false => self.0.sleep(duration),
+        }
+    }
+}
+
+/// A clock on which all waits take a tenth of their time.
+struct Hurried(world::clock::RealClock);
+
+impl Clock for Hurried {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.0.sleep(duration / 10)
+    }
+}
+
+/// Its connection stays open: that it says nothing is all that can be noticed.
+#[tokio::test]
+async fn a_driver_that_hangs_is_lost_and_the_others_go_on() {
+    let (bench, well) = (Bench::new(), World::real());
+    let hung = World {
+        clock: Arc::new(Hung(world::clock::RealClock::new())),
+        ..World::real()
+    };
+    let hurried = World {
+        clock: Arc::new(Hurried(world::clock::RealClock::new())),
+        ..World::real()
+    };
+    let workload = bench.workload(
+        "[storage]\ntype = 'mock'\ndelay = 1\n[[stage]]\nname = 'main'\nworkers = 4\nruntime = '6s'\n\
+         operations = [{ type = 'read', containers = 'c(1)', objects = 'u(1,10)' }]\n\
+         [[stage]]\nname = 'dispose'\ntype = 'dispose'\nworkers = 4\ncontainers = 'r(1,30)'",
+    );
+    let drivers = [(&well, ALONE), (&hung, ALONE)];
+    let (status, output) = bench.run_by(&hurried, &drivers, &["run", &workload], &[]).await;
+    assert_eq!(status, ToolStatus::FAILURE, "{output}");
+    let report = bench.report();
+    let lost: Vec<bool> = (0..2).map(|at| !report["drivers"][at]["lost"].is_null()).collect();
+    assert_eq!(lost, [false, true], "{output}");
+    let why = report["drivers"][1]["lost"].as_str().unwrap();
+    assert!(why.contains("main") && why.contains("it said nothing"), "{why}");
+    let total = |stage: usize| {
+        report["stages"][stage]["works"][0]["total"]["succeeded"]
+            .as_u64()
+            .unwrap()
+    };
+    assert!(total(0) > 0, "{output}");
+    assert_eq!(total(1), 30, "all of the next stage is done by the other one");
 }
 
 /// Peers without the secret: they learn nothing, and who has it is served all the same.

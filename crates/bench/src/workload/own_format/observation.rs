@@ -87,6 +87,18 @@ impl ObservationPlan {
         Ok(Self { actions, servers, cold })
     }
 
+    /// Refuses stages that fill devices unless there is a server that knows how full they are.
+    pub(super) fn for_filling(self, stages: &[Stage]) -> Result<Self, WorkloadMistake> {
+        let sees_devices = self.servers.iter().any(|server| server.recon.is_some());
+        match stages.iter().find(|stage| stage.full.is_some() && !sees_devices) {
+            None => Ok(self),
+            Some(stage) => Err(WorkloadMistake::new(format!(
+                "{}: full: expected a [[server]] with recon, which knows how full devices are",
+                stage.name
+            ))),
+        }
+    }
+
     /// Refuses commands unless they are allowed: a workload from elsewhere is not to run programs unasked.
     pub fn allow(&self, allowed: bool) -> Result<(), Fault> {
         match self.actions.iter().chain(&self.cold).next() {

@@ -1,0 +1,224 @@
+//! Replay of a proxy's access log: its requests, as they came or faster, on containers of this program's own.
+//!
+//! Comes in: a workload with a `[replay]` (`workload/own_format/replayed.rs`) and the log that it names. Goes out: the
+//! same workload with stages that make what the log reads, send its requests, and delete what there is then.
+//! Always holds: names of the log are numbers here: what it was about is neither read nor written, and no name of it is
+//! in a report; a request is sent only if the log tells which objects were there; those that are left out are counted
+//! by their reasons; memory grows with the requests of the log, of which there are at most [`MOST_REQUESTS`].
+//!
+//! | question | file |
+//! |---|---|
+//! | what a line says | `replay/line.rs` |
+//! | which objects were there when | `replay/history.rs` |
+//! | what the stages do | this one |
+
+mod history;
+mod line;
+
+use crate::record::reading::FileBytes;
+use crate::workload::detail::OperationDetail;
+use crate::workload::own_format::replayed::ReplaySource;
+use crate::workload::script::{OperationScript, ScriptStep};
+use crate::workload::selector::{Selector, Span};
+use crate::workload::size::Sizes;
+use crate::workload::{NumberedNames, OperationKind, Work, WorkEnd, WorkKind, WorkOperation, Workload, detail};
+use flate2::read::MultiGzDecoder;
+use history::{LogHistory, Replayed};
+use std::io::{self, BufRead, BufReader, Read};
+use vocabulary::Fault;
+use world::World;
+use world::files::Purpose;
+
+/// Requests of a log that is replayed: each takes about a hundred bytes of memory.
+pub const MOST_REQUESTS: usize = 20_000_000;
+/// Lines that are longer are none of an access log.
+const LONGEST_LINE: u64 = 1 << 20;
+/// What a gzip file begins with (RFC 1952, 2.3.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// Objects that are longer are made in parts, as no store takes more than 5 GiB at once.
+const LONGEST_WHOLE: u64 = 5 << 30;
+const PART: u64 = 1 << 30;
+
+/// Gives the stages of a replay what the log says; other workloads stay as they are.
+pub fn expand(world: &World, mut workload: Workload) -> Result<Workload, Fault> {
+    let Some(source) = workload.replay.clone() else {
+        return Ok(workload);
+    };
+    let failed = |why: &dyn std::fmt::Display| Fault::caller(format!("{}: {why}", source.log.display()));
+    let mut history = LogHistory::default();
+    read_lines(world, &source, &mut history).map_err(|error| failed(&error))?;
+    let replayed = history.finish();
+    if replayed.requests.is_empty() {
+        let why = format!("nothing in it can be replayed{}", left_out(&replayed));
+        return Err(failed(&why));
+    }
+    workload.description = description(&source, &replayed);
+    for work in workload.stages.iter_mut().flat_map(|stage| &mut stage.works) {
+        complete(work, &source, &replayed);
+    }
+    detail::complete(&mut workload.stages);
+    Ok(workload)
+}
+
+fn read_lines(world: &World, source: &ReplaySource, history: &mut LogHistory) -> io::Result<()> {
+    let file = world.files.open(&source.log, Purpose::Read)?;
+    let mut start = [0; 2];
+    let is_gzip = file.read_at(&mut start, 0)? == 2 && start == GZIP;
+    let bytes = BufReader::new(FileBytes::new(file));
+    let mut lines: Box<dyn BufRead> = match is_gzip {
+        true => Box::new(BufReader::new(MultiGzDecoder::new(bytes))),
+        false => Box::new(bytes),
+    };
+    let mut line = vec![];
+    loop {
+        line.clear();
+        if (&mut lines).take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        history.take(&String::from_utf8_lossy(&line));
+        if history.count() > MOST_REQUESTS {
+            let why = format!("expected at most {MOST_REQUESTS} requests: replay a part of it");
+            return Err(io::Error::other(why));
+        }
+    }
+}
+
+/// What is replayed, for people.
+fn description(source: &ReplaySource, replayed: &Replayed) -> String {
+    let seconds = replayed.requests.last().map_or(0, |last| last.at) as f64 / 1e6;
+    let pace = match source.speed {
+        None => "as fast as the store answers".to_owned(),
+        Some(1.0) => "as they came".to_owned(),
+        Some(speed) => format!("{speed} times as fast as they came"),
+    };
+    format!(
+        "{} requests of {}, which took {seconds:.1} s, {pace}; {} objects are made before{}",
+        replayed.requests.len(),
+        source.log.display(),
+        replayed.prepared.len(),
+        left_out(replayed)
+    )
+}
+
+fn left_out(replayed: &Replayed) -> String {
+    let reasons = replayed.left_out.iter();
+    let reasons: Vec<String> = reasons.map(|(why, count)| format!("{count} ({why})")).collect();
+    match reasons.is_empty() {
+        true => String::new(),
+        false => format!("; left out: {}", reasons.join(", ")),
+    }
+}
+
+/// Fills in the operations of a stage.
+fn complete(work: &mut Work, source: &ReplaySource, replayed: &Replayed) {
+    // What the stage has for an example.
+    let Some(example) = work.operations.first().cloned() else {
+        return;
+    };
+    let named = |kind: OperationKind, on_objects: bool| operation_like(&example, replayed, kind, on_objects);
+    let mut script = |operations: Vec<WorkOperation>, steps: Vec<ScriptStep>, is_timed: bool| {
+        work.end = WorkEnd::Enumerated;
+        work.script = Some(OperationScript {
+            steps: steps.into(),
+            is_timed,
+        });
+        work.operations = shared_ratios(operations, work.script.as_ref());
+    };
+    match work.kind {
+        WorkKind::Init | WorkKind::Dispose => work.operations = vec![named(example.kind, false)],
+        WorkKind::Prepare => {
+            let whole = named(OperationKind::Write, true);
+            let in_parts = WorkOperation {
+                id: "op2".to_owned(),
+                detail: OperationDetail {
+                    part_size: Some(PART),
+                    ..OperationDetail::default()
+                },
+                ..whole.clone()
+            };
+            let has_parts = replayed.prepared.iter().any(|step| step.size > LONGEST_WHOLE);
+            let step = |step: &ScriptStep| ScriptStep {
+                operation: u8::from(step.size > LONGEST_WHOLE),
+                ..*step
+            };
+            let operations = if has_parts { vec![whole, in_parts] } else { vec![whole] };
+            script(operations, replayed.prepared.iter().map(step).collect(), false);
+        }
+        WorkKind::Cleanup => script(
+            vec![named(OperationKind::Delete, true)],
+            replayed.deleted.clone(),
+            false,
+        ),
+        WorkKind::Normal => {
+            let operations = replayed.operations.iter().map(|one| WorkOperation {
+                id: one.id().to_owned(),
+                ..named(one.kind(), one.is_on_objects())
+            });
+            let mut steps = replayed.requests.clone();
+            for step in &mut steps {
+                step.at = (step.at as f64 / source.speed.unwrap_or(1.0)) as u64;
+            }
+            script(operations.collect(), steps, source.speed.is_some());
+        }
+        WorkKind::Delay => {}
+    }
+}
+
+/// An operation on all containers of a replay, or on all objects.
+fn operation_like(
+    example: &WorkOperation,
+    replayed: &Replayed,
+    kind: OperationKind,
+    on_objects: bool,
+) -> WorkOperation {
+    let numbers = |count: usize| {
+        Selector::Range(Span {
+            first: 1,
+            last: count.max(1) as u64,
+        })
+    };
+    WorkOperation {
+        kind,
+        containers: NumberedNames {
+            numbers: numbers(replayed.containers),
+            ..example.containers.clone()
+        },
+        objects: on_objects.then(|| NumberedNames {
+            prefix: "myobjects".to_owned(),
+            numbers: numbers(replayed.objects),
+            suffix: String::new(),
+        }),
+        sizes: None,
+        ..example.clone()
+    }
+}
+
+/// Operations with their parts of a hundred, and the mean of what they send.
+fn shared_ratios(mut operations: Vec<WorkOperation>, script: Option<&OperationScript>) -> Vec<WorkOperation> {
+    let steps = script.map_or(&[] as &[ScriptStep], |script| &script.steps);
+    let mut counted = vec![(0_u64, 0_u64); operations.len()];
+    for step in steps {
+        if let Some((count, bytes)) = counted.get_mut(usize::from(step.operation)) {
+            *count += 1;
+            *bytes = bytes.saturating_add(step.size);
+        }
+    }
+    let all = (steps.len() as u64).max(1);
+    let mut rest = 100;
+    for (operation, (count, bytes)) in operations.iter_mut().zip(&counted) {
+        operation.ratio = u32::try_from(count * 100 / all).unwrap_or(100);
+        rest -= operation.ratio.min(rest);
+        if operation.kind == OperationKind::Write {
+            operation.sizes = Some(Sizes::constant(bytes / (*count).max(1)));
+        }
+    }
+    let most = (0..operations.len()).max_by_key(|at| counted[*at].0);
+    if let Some(most) = most.and_then(|at| operations.get_mut(at)) {
+        most.ratio += rest;
+    }
+    operations
+}
+
+#[cfg(test)]
+#[path = "replay/tests.rs"]
+mod tests;

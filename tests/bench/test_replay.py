@@ -1,0 +1,123 @@
+"""`martlet bench run replay`: a log of real requests, again, on containers of its own."""
+
+import csv
+import gzip
+import json
+import time
+
+import pytest
+
+from harness.client import Client
+from harness.places import martlet
+from harness.process import run
+
+PAUSE = 1.0
+
+
+def bench(*arguments, status=0):
+    done = run([martlet(), "bench", *arguments], check=False, timeout=240)
+    assert done.returncode == status, (done.stdout, done.stderr)
+    return done.stdout, done.stderr
+
+
+def traffic(client):
+    """Requests of some users; all that is counted below."""
+    client.put("photos")
+    client.put("photos", "old", body=b"o" * 70_000)
+    client.put("photos", "summer/beach 1", body=b"s" * 40_000)
+    time.sleep(PAUSE)
+    for _ in range(3):
+        client.get("photos", "summer/beach 1")
+    client.send("GET", client.path("photos", "old"), headers={"Range": "bytes=100-1099"})
+    client.send("HEAD", client.path("photos", "old"))
+    client.send("POST", client.path("photos", "old"), headers={"X-Object-Meta-Colour": "blue"})
+    client.send("GET", client.path("photos", "never"))
+    client.send("GET", client.path("photos") + "?format=json&prefix=summer")
+    time.sleep(PAUSE)
+    client.send("DELETE", client.path("photos", "old"))
+    time.sleep(PAUSE)
+    client.send("GET", client.path("photos", "old"))
+    client.send("GET", client.root)
+    client.send("GET", client.path("photos", "summer/beach 1"), headers={"X-Auth-Token": "AUTH_tkforged"})
+
+
+@pytest.fixture(params=["up", "openstack"])
+def store(request, make_system):
+    """A store with a log of its own."""
+    return make_system(request.param).start()
+
+
+def listed(client, names):
+    reply = client.send("GET", f"{client.root}/{names}" if names else client.root)
+    assert reply.status in (200, 204), reply
+    return reply.body.decode().split()
+
+
+def test_a_real_log_is_replayed(store, tmp_path):
+    client = Client(store.auth_url)
+    traffic(client)
+    log, report, record = tmp_path / "proxy.log", tmp_path / "r.json", tmp_path / "ops.csv.gz"
+    log.write_text(store.log())
+    login = ["-A", store.auth_url, "-U", "test:tester", "-K", "testing"]
+    replay = ["run", "replay", "--log", log, "--speed", "2", "--workers", "8", *login]
+    said, _ = bench(*replay, "--stages", "init,prepare,main", "--verify", "--json", report, "--record", record)
+    assert "2 times as fast as they came; 0 objects are made before" in said
+    assert "1 (status 401)" in said and "1 (to accounts)" in said
+    main = json.loads(report.read_text())["stages"][-1]["works"][0]
+    assert main["total"]["failed"] == 0, main["total"]["failures"]
+    done = {one["id"]: one["succeeded"] for one in main["operations"]}
+    assert done == {"init": 1, "write": 2, "read": 6, "head": 1, "post": 1, "list": 1, "delete": 1}
+    read, written = (next(one["bytes"] for one in main["operations"] if one["id"] == name) for name in ("read", "write"))
+    assert (read, written) == (3 * 40_000 + 1000, 110_000), "two readings find no object, as they did then"
+    with gzip.open(record, "rt") as rows:
+        due = [float(row["due"]) for row in csv.DictReader(rows) if row["stage"] == "main"]
+    lasted = max(due) - min(due)
+    assert 1.5 * PAUSE <= lasted < 2.5 * PAUSE, "three pauses, at twice the speed"
+    assert listed(client, "bench-replay-1") == ["myobjects2"]
+    assert listed(client, "photos") == ["summer/beach", "1"], "what the log is about stays as it is"
+    bench(*replay, "--stages", "cleanup,dispose")
+    assert [name for name in listed(client, "") if name.startswith("bench-")] == []
+    client.close()
+
+
+def test_what_the_log_only_reads_is_made_before(make_system, tmp_path):
+    store = make_system("up").start()
+    client = Client(store.auth_url)
+    client.put("films")
+    for number in range(4):
+        client.put("films", f"film-{number}", body=b"f" * (1000 * (number + 1)))
+    before = len(store.log())
+    for number in (0, 1, 2, 3, 1, 1):
+        client.get("films", f"film-{number}")
+    client.send("DELETE", client.path("films", "film-3"))
+    log, report = tmp_path / "proxy.log.gz", tmp_path / "r.json"
+    log.write_bytes(gzip.compress(store.log()[before:].encode()))
+    said, _ = bench("run", "replay", "--log", log, "--speed", "max", "--workers", "1", "--verify", "--json", report,
+                    "-A", store.auth_url, "-U", "test:tester", "-K", "testing")
+    assert "as fast as the store answers; 4 objects are made before" in said
+    init, prepare, main, cleanup, dispose = (stage["works"][0]["total"] for stage in json.loads(report.read_text())["stages"])
+    assert [one["succeeded"] for one in (init, prepare, main, cleanup, dispose)] == [1, 4, 7, 4, 1]
+    assert (prepare["bytes"], main["bytes"], main["failed"]) == (10_000, 14_000, 0)
+    assert len(listed(client, "films")) == 3
+    client.close()
+
+
+def test_containers_of_others_and_drivers_are_refused(make_system, tmp_path):
+    store = make_system("up").start()
+    client = Client(store.auth_url)
+    client.put("c")
+    client.put("c", "o", body=b"x")
+    client.put("bench-replay-1")
+    (tmp_path / "proxy.log").write_text(store.log())
+    (tmp_path / "secret").write_text("0123456789abcdef0123456789abcdef")
+    (tmp_path / "secret").chmod(0o600)
+    replay = ["run", "replay", "--log", tmp_path / "proxy.log", "-A", store.auth_url, "-U", "test:tester", "-K", "testing"]
+    _, error = bench(*replay, status=1)
+    assert "container bench-replay-1 is there, and no benchmark has made it" in error
+    _, error = bench(*replay, "--secret-file", tmp_path / "secret", "--drivers", "127.0.0.1:1", status=1)
+    assert "a replay is done by this process alone" in error
+    _, error = bench("search", *replay[1:], "--anything-goes", status=1)
+    assert "a replay has the rate of its log" in error
+    _, error = bench("run", "replay", "-A", store.auth_url, "-U", "test:tester", "-K", "testing", status=1)
+    assert "expected --log FILE" in error
+    client.close()
