@@ -249,7 +249,8 @@ def test_mistakes_are_named_before_anything_is_made(tmp_path, found, replaced, c
 
 def test_workloads_are_listed_checked_and_printed(tmp_path):
     names = [line.split()[0] for line in bench("list")[0].splitlines()]
-    assert "SmlRead" in names and "boulders" in names
+    assert {"SmlRead", "boulders", "replay"} <= set(names)
+    names.remove("replay")  # needs a log: tests/bench/test_replay.py
     for name in names:
         (tmp_path / "w.toml").write_text(bench("check", name, "--print")[0])
         assert bench("check", tmp_path / "w.toml") == bench("check", name)
