@@ -201,7 +201,8 @@ impl WriteHistory {
 impl WriteHistory {
     /// Whether each acknowledged write has won, or one has that did not precede it, whatever the clocks said. One whose
     /// time is not ahead of the gateway's when that answers passes for one beside the write: a gateway cannot tell a
-    /// race from a clock that is off by less than a request takes.
+    /// race from a clock that is off by less than a request takes. So does one that was refused, whose messages may
+    /// reach servers later.
     pub fn judge_order(&self, path: usize, seen: &SeenState) -> Result<(), Violation> {
         let (body, deleted, newest) = seen.state();
         // A DELETE may have the time of the POST that it ends.
@@ -220,7 +221,9 @@ impl WriteHistory {
             };
             let is_wrong = |winner: usize| {
                 let other = &self.writes[winner];
-                winner != number && other.precedes(write) && other.at() > write.gateway.1
+                // Messages of one that was refused may be under way still.
+                let is_over = other.fate == WriteOutcome::Acknowledged && other.precedes(write);
+                winner != number && is_over && other.at() > write.gateway.1
             };
             if winner.is_none_or(is_wrong) {
                 return Err(Violation(format!(
