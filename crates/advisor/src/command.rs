@@ -13,6 +13,7 @@ use crate::search::design::ClusterDesign;
 use crate::search::least::Goal;
 use crate::search::{MOST_RECIPES, PurchaseQuestion, recipe_bound, search};
 use operator_tools::{Console, ToolStatus};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use vocabulary::Fault;
@@ -171,8 +172,9 @@ fn add(
 }
 
 fn fit(line: &FitArguments, world: &World) -> CommandText {
-    let mut all = vec![];
+    let (mut all, mut seen) = (vec![], BTreeMap::new());
     for path in &line.manifests {
+        let manifest = read_text(world, path)?;
         let beside = path.with_extension("cluster.toml");
         let cluster = read_text(world, &beside).map_err(|fault| {
             Fault::caller(format!(
@@ -182,8 +184,15 @@ fn fit(line: &FitArguments, world: &World) -> CommandText {
             ))
         })?;
         let cluster = fit::runs::cluster(&cluster).map_err(|fault| fault.within(beside.display()))?;
-        let runs = fit::runs::runs(&path.display().to_string(), &read_text(world, path)?, &cluster);
+        let runs = fit::runs::runs(&path.display().to_string(), &manifest, &cluster);
         all.extend(runs.map_err(|fault| fault.within(path.display()))?);
+        // A run that is there twice is predicted by itself, without any error.
+        if let Some(other) = seen.insert(manifest, path) {
+            let (path, other) = (path.display(), other.display());
+            return Err(Fault::caller(format!(
+                "{path}: it is the run of {other} again: name each run once"
+            )));
+        }
     }
     let report = curves::CurvesReport::of(fit_runs(all)?, line);
     let text = match line.json {

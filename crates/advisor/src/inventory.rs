@@ -227,6 +227,7 @@ pub(crate) mod tests {
             ("roles = [\"gateway\"]", "roles = [\"gate\"]", ["gate", "storage"]),
             ("fill = 0.8", "fill = 1.5", ["constraints: fill = 1.5", "0.01 to 1"]),
             ("zones = 4", "zons = 4", ["zons", "zones"]),
+            ("racks = 4\n", "racks = 0\n", ["constraints: racks = 0", "1 to 100000"]),
             ("racks = 4\n", "", ["units_per_rack", "without racks"]),
             (
                 "power_per_rack = 8000",

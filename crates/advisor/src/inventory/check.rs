@@ -212,7 +212,10 @@ fn wanted(file: &FileConstraints) -> Result<Wanted, Fault> {
             .map(|text| section.positive(key, text, read))
             .transpose()
     };
-    let racks = file.racks.map(f64::from);
+    let racks = file
+        .racks
+        .map(|racks| section.count("racks", racks, (1, 100_000)).map(f64::from))
+        .transpose()?;
     for (key, value) in [
         ("units_per_rack", file.units_per_rack),
         ("power_per_rack", file.power_per_rack),
