@@ -116,6 +116,8 @@ def test_a_design_is_looked_at(catalogue, tmp_path):
     changed(catalogue, ("storage_nodes = 2", "storage_nodes = 6"), ("drives = 12\n", "drives = 15\n"))
     assert f'{catalogue}: design: drives = 15' in advise("predict", catalogue, status=1)[1]
     changed(catalogue, ("drives = 15\n", "drives = 12\n"))
+    # What is there is not written over.
+    assert f"{workload}: it is there already: name another" in advise("predict", catalogue, "--workload", workload, status=1)[1]
     # The run that would confirm it is one that bench reads.
     checked = run([martlet(), "bench", "check", workload], check=False, timeout=60)
     assert checked.returncode == 0 and "80 % read" in checked.stdout, (checked.stdout, checked.stderr)

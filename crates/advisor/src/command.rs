@@ -58,7 +58,13 @@ pub(crate) fn write_text(world: &World, path: &Path, text: &str) -> Result<(), F
         file.set_len(0)?;
         file.write_all_at(text.as_bytes(), 0)
     };
-    written().map_err(|error: io::Error| Fault::caller(format!("{}: {error}", path.display())))
+    written().map_err(|error: io::Error| {
+        let path = path.display();
+        Fault::caller(match error.kind() {
+            io::ErrorKind::AlreadyExists => format!("{path}: it is there already: name another file, or remove it"),
+            _ => format!("{path}: {error}"),
+        })
+    })
 }
 
 fn inventory(world: &World, path: &Path) -> Result<PurchaseInventory, Fault> {
