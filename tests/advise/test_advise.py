@@ -55,6 +55,10 @@ def test_the_three_questions_are_answered_in_time(catalogue):
         answers[question] = json.loads(advise("buy", question, catalogue, "--json")[0])["answers"]
         assert time.monotonic() - begun < LONGEST
         assert len(answers[question]) == 3
+    assert "Asked for: as much capacity as there can be and 600 MB/s (grown by 20 % a year for 1 year)" in advise(
+        "buy", "most-capacity", catalogue)[0]
+    first = advise("buy", "most-throughput", catalogue, "--top", "1", "--json")[0]
+    assert json.loads(first)["answers"] == answers["most-throughput"][:1]
     for question in ("most-capacity", "most-throughput"):
         assert all(answer["totals"]["price"] <= 250000 for answer in answers[question])
     first = answers["least-cost"][0]
@@ -92,7 +96,8 @@ def test_mistakes_and_contradictions_are_named(catalogue):
     changed(catalogue, ("cores = 0", "cores = 16"), ("capacity = ", "# capacity = "))
     assert "constraints: capacity is missing" in advise("buy", "least-cost", catalogue, status=1)[1]
     balancer = re.search(r'\[\[balancer\]\]\nname = "balancer-10g".*?(?=\[\[balancer)', catalogue.read_text(), re.S)[0]
-    changed(catalogue, ("# capacity = ", "capacity = "), ("# Each may be chosen.", balancer * 6 + "\n[[protection]]\nreplicas = 4\n" * 6))
+    changed(catalogue, ("# capacity = ", "capacity = "), ("# Each may be chosen.", "".join(
+        balancer.replace("balancer-10g", f"balancer-{n}") for n in range(6)) + "\n[[protection]]\nreplicas = 4\n" * 6))
     advise("buy", "least-cost", catalogue, "--top", "1")
     changed(catalogue, ("[[server]]\nname = \"gateway-32\"", "".join(
         f'[[drive]]\nname = "flash-{n}"\nkind = "flash"\nprice = 450\nsize = "3.84TB"\ntransfer = "2GB/s"\noperations = 60000\n'
@@ -106,6 +111,13 @@ def test_a_design_is_looked_at(catalogue, tmp_path):
     workload = tmp_path / "confirm.toml"
     answer = json.loads(advise("predict", catalogue, "--json", "--workload", workload)[0])["answers"][0]
     assert answer["pitfalls"][0]["name"] == "two-replicas-only"
+    changed(catalogue, ("storage_nodes = 6", "storage_nodes = 2"))
+    assert json.loads(advise("predict", catalogue, "--json")[0])["answers"][0]["zones"] == 2
+    changed(catalogue, ("storage_nodes = 2", "storage_nodes = 6"), ("drives = 12\n", "drives = 15\n"))
+    assert f'{catalogue}: design: drives = 15' in advise("predict", catalogue, status=1)[1]
+    changed(catalogue, ("drives = 15\n", "drives = 12\n"))
+    # What is there is not written over.
+    assert f"{workload}: it is there already: name another" in advise("predict", catalogue, "--workload", workload, status=1)[1]
     # The run that would confirm it is one that bench reads.
     checked = run([martlet(), "bench", "check", workload], check=False, timeout=60)
     assert checked.returncode == 0 and "80 % read" in checked.stdout, (checked.stdout, checked.stderr)
@@ -138,6 +150,8 @@ def test_curves_predict_runs_that_they_have_not_seen(tmp_path):
     assert "12 of 12 within 15 % of throughput and 30 % of p99" in said
     assert "NOT MEASURED: number of gateways: 5 was asked about, 1 to 2 was measured" in said
     assert "Cheapest behind one gateway at 4096 bytes and 32 workers: 1 storage nodes" in said
+    # A run that is there twice would be predicted by itself.
+    assert f"it is the run of {manifests[0]} again" in advise("fit", *manifests, manifests[0], status=1)[1]
     manifests[0].write_text(json.dumps(work(4096, 32, 100, 30, client_is_limit=True)))
     assert "the client was the limit" in advise("fit", *manifests, status=1)[1]
     manifests[0].with_suffix(".cluster.toml").unlink()

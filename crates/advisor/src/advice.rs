@@ -142,17 +142,19 @@ pub fn answer(
     let survived = f64::from(model.protection.losses_survived());
     let room = inventory.drives[design.recipe.drive].size * inventory.wanted.fill * f64::from(design.recipe.drives);
     let planned = inventory.design.as_ref();
+    let latency = latency(model, &inventory.mix, rates, load);
+    let p99 = latency.as_ref().map(|found| found.p99.value);
     AdviceAnswer {
         bill: design.bill(inventory),
         totals: design.totals(inventory),
         counts: design.counts,
         protection: model.protection,
         storage_nodes_per_gateway: f64::from(design.counts.storage) / f64::from(design.counts.gateways),
-        zones: inventory.wanted.zones,
+        zones: inventory.wanted.zones.min(design.counts.storage),
         capacity: design.capacity(inventory),
         throughput: throughput(model, &inventory.mix, rates),
         load,
-        latency: latency(model, &inventory.mix, rates, load),
+        latency,
         degraded: degraded(inventory, rates, design, load),
         rebuild: design.rebuild_times(inventory),
         // λ to the power of one more than the losses that are survived.
@@ -161,7 +163,7 @@ pub fn answer(
         flash: flash::flash(&subject, inventory, design),
         mixed: planned.and_then(|planned| mixed::mixed(&subject, planned.mixed_nodes, planned.mixed_weight, room)),
         ring: None,
-        validation: next_steps::workload(&inventory.mix, load),
+        validation: next_steps::workload(&inventory.mix, load, p99),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::search::design::ClusterDesign;
 use crate::search::least::Goal;
 use crate::search::{MOST_RECIPES, PurchaseQuestion, recipe_bound, search};
 use operator_tools::{Console, ToolStatus};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use vocabulary::Fault;
@@ -57,7 +58,13 @@ pub(crate) fn write_text(world: &World, path: &Path, text: &str) -> Result<(), F
         file.set_len(0)?;
         file.write_all_at(text.as_bytes(), 0)
     };
-    written().map_err(|error: io::Error| Fault::caller(format!("{}: {error}", path.display())))
+    written().map_err(|error: io::Error| {
+        let path = path.display();
+        Fault::caller(match error.kind() {
+            io::ErrorKind::AlreadyExists => format!("{path}: it is there already: name another file, or remove it"),
+            _ => format!("{path}: {error}"),
+        })
+    })
 }
 
 fn inventory(world: &World, path: &Path) -> Result<PurchaseInventory, Fault> {
@@ -171,8 +178,9 @@ fn add(
 }
 
 fn fit(line: &FitArguments, world: &World) -> CommandText {
-    let mut all = vec![];
+    let (mut all, mut seen) = (vec![], BTreeMap::new());
     for path in &line.manifests {
+        let manifest = read_text(world, path)?;
         let beside = path.with_extension("cluster.toml");
         let cluster = read_text(world, &beside).map_err(|fault| {
             Fault::caller(format!(
@@ -182,8 +190,15 @@ fn fit(line: &FitArguments, world: &World) -> CommandText {
             ))
         })?;
         let cluster = fit::runs::cluster(&cluster).map_err(|fault| fault.within(beside.display()))?;
-        let runs = fit::runs::runs(&path.display().to_string(), &read_text(world, path)?, &cluster);
+        let runs = fit::runs::runs(&path.display().to_string(), &manifest, &cluster);
         all.extend(runs.map_err(|fault| fault.within(path.display()))?);
+        // A run that is there twice is predicted by itself, without any error.
+        if let Some(other) = seen.insert(manifest, path) {
+            let (path, other) = (path.display(), other.display());
+            return Err(Fault::caller(format!(
+                "{path}: it is the run of {other} again: name each run once"
+            )));
+        }
     }
     let report = curves::CurvesReport::of(fit_runs(all)?, line);
     let text = match line.json {

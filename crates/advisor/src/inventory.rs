@@ -227,6 +227,13 @@ pub(crate) mod tests {
             ("roles = [\"gateway\"]", "roles = [\"gate\"]", ["gate", "storage"]),
             ("fill = 0.8", "fill = 1.5", ["constraints: fill = 1.5", "0.01 to 1"]),
             ("zones = 4", "zons = 4", ["zons", "zones"]),
+            ("racks = 4\n", "racks = 0\n", ["constraints: racks = 0", "1 to 100000"]),
+            ("racks = 4\n", "", ["units_per_rack", "without racks"]),
+            (
+                "power_per_rack = 8000",
+                "power_per_rack = 0",
+                ["power_per_rack = 0", "1 to 1000000"],
+            ),
             (
                 "failures_a_year = 0.015",
                 "failures_a_year = -1.0",
@@ -237,6 +244,55 @@ pub(crate) mod tests {
             for part in parts {
                 assert!(why.contains(part), "{why}");
             }
+        }
+    }
+
+    #[test]
+    fn names_tell_kinds_apart() {
+        for (to, part) in [("disk-16t", "there are two"), (" ", "expected a name")] {
+            let text = STARTER.replacen("name = \"disk-22t\"", &format!("name = {to:?}"), 1);
+            let why = PurchaseInventory::read(&text).unwrap_err().what;
+            assert!(why.starts_with("drive") && why.contains(part), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_design_that_cannot_be_built_is_refused() {
+        let read = |change: &[(&str, &str)]| {
+            let mut design = String::from(
+                "\n[design]\ngateway = \"gateway-16\"\ngateways = 2\nstorage = \"storage-12\"\nstorage_nodes = 6\n\
+                 drive = \"disk-16t\"\ndrives = 12\nreplicas = 2\n",
+            );
+            for (from, to) in change {
+                assert!(design.contains(from), "{from}");
+                design = design.replacen(from, to, 1);
+            }
+            PurchaseInventory::read(&format!("{STARTER}{design}"))
+        };
+        let on_flash = "listing_drive = \"flash-4t\"\nlisting_drives = 2\nindex_on_flash = true\nreplicas = 2";
+        assert!(read(&[]).is_ok() && read(&[("replicas = 2", on_flash)]).is_ok());
+        for (from, to, part) in [
+            ("\"gateway-16\"", "\"storage-12\"", "roles do not have \"gateway\""),
+            ("\"storage-12\"", "\"gateway-32\"", "roles do not have \"storage\""),
+            ("drives = 12", "drives = 15", "\"storage-12\" has 14 bays"),
+            ("replicas = 2", "index_on_flash = true", "of kind flash"),
+            (
+                "replicas = 2",
+                "listing_drive = \"disk-16t\"\nindex_on_flash = true",
+                "of kind flash",
+            ),
+            ("replicas = 2", "listing_drives = 2", "without listing_drive"),
+            ("replicas = 2", "balancers = 2", "without balancer"),
+            ("replicas = 2", "mixed_weight = 2.0", "without mixed_nodes"),
+            ("replicas = 2", "parity = 2", "either replicas, or data and parity"),
+            (
+                "storage_nodes = 6\ndrive = \"disk-16t\"\ndrives = 12",
+                "storage_nodes = 1\ndrive = \"disk-16t\"\ndrives = 1",
+                "2 pieces",
+            ),
+        ] {
+            let why = read(&[(from, to)]).unwrap_err().what;
+            assert!(why.starts_with("design: ") && why.contains(part), "{why}");
         }
     }
 

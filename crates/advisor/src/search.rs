@@ -3,7 +3,8 @@
 //! All three questions rest on one function, the cheapest cluster of a recipe that bears a goal (`search/least.rs`). It
 //! never gets cheaper as the goal grows, so the most capacity or throughput is found by halving. A recipe that cannot
 //! reach what the answers so far reach is left after one look.
-//! Always holds: every recipe is looked at, in an order that does not depend on chance; answers meet all constraints.
+//! Always holds: every recipe is looked at, in an order that does not depend on chance; answers meet all constraints;
+//! the first answers are the same however many are asked for.
 //!
 //! | question | file |
 //! |---|---|
@@ -21,13 +22,16 @@ use clap::ValueEnum;
 use design::{ClusterDesign, Recipe};
 use least::{Goal, SearchContext};
 use serde::Serialize;
+use std::cmp::Ordering;
 
 /// Numbers of drives in a node that are tried, evenly spread up to its bays.
 const DRIVE_STEPS: u32 = 6;
 /// Recipes that are looked at in seconds, contradictions included.
 pub const MOST_RECIPES: usize = 20_000;
-/// Steps of halving: the answer is then known to less than a hundredth of a per cent.
-const HALVINGS: usize = 24;
+/// Halving ends when the answer is known to less than this share.
+const CLOSE: f64 = 1e-4;
+/// Capacities or throughputs within this share of each other are equal: then the price decides.
+const SAME_WORTH: f64 = 1e-3;
 /// More capacity or throughput than a goal is looked for: as many bytes, or bytes a second.
 const HUGE_GOAL: f64 = 1e21;
 
@@ -52,6 +56,23 @@ impl PurchaseQuestion {
             Self::MostThroughput => goal.throughput,
         }
     }
+
+    /// The better one first: of equal worth the cheaper one, of equal price that of less power.
+    fn order(self, inventory: &PurchaseInventory, one: &FoundDesign, other: &FoundDesign) -> Ordering {
+        let [first, second] = [one, other].map(|found| found.design.totals(inventory));
+        let worth = match self {
+            Self::LeastCost => other.worth.total_cmp(&one.worth),
+            _ => grade(other.worth).cmp(&grade(one.worth)),
+        };
+        worth
+            .then(first.price.total_cmp(&second.price))
+            .then(first.power.total_cmp(&second.power))
+    }
+}
+
+/// Equal for worths that [`SAME_WORTH`] does not tell apart.
+fn grade(worth: f64) -> i64 {
+    (worth.ln() / SAME_WORTH).floor() as i64
 }
 
 /// A cluster and what it was found for.
@@ -141,7 +162,7 @@ fn drive_counts(bays: u32) -> Vec<u32> {
     counts
 }
 
-/// The best clusters, the best first: of recipes that differ only in how many drives are in a node the better one.
+/// The best clusters, the best first; how many are asked for does not change them. Of recipes that differ only in how many drives are in a node the better one.
 pub fn search(
     question: PurchaseQuestion,
     inventory: &PurchaseInventory,
@@ -158,18 +179,11 @@ pub fn search(
         };
         let same = best.iter().position(|one| is_alike(one.design.recipe, recipe));
         match same {
-            Some(at) if best[at].worth >= found.worth => continue,
+            Some(at) if question.order(inventory, &best[at], &found).is_le() => continue,
             Some(at) => best[at] = found,
             None => best.push(found),
         }
-        // Equal worth: the cheaper one first.
-        best.sort_by(|one, other| {
-            let price = |found: &FoundDesign| found.design.totals(inventory).price;
-            other
-                .worth
-                .total_cmp(&one.worth)
-                .then(price(one).total_cmp(&price(other)))
-        });
+        best.sort_by(|one, other| question.order(inventory, one, other));
         best.truncate(top);
     }
     best
@@ -207,32 +221,30 @@ impl SearchContext<'_> {
         };
         let first = found(asked)?;
         if question == PurchaseQuestion::LeastCost {
-            return floor.is_none_or(|floor| first.worth > floor).then_some(first);
+            return floor.is_none_or(|floor| first.worth >= floor).then_some(first);
         }
-        // Nothing above the floor can be reached: one look is enough.
+        // Nothing that equals the floor can be reached: one look is enough.
         if let Some(floor) = floor {
-            found(with(floor * (1.0 + 1e-6)))?;
+            found(with(floor * (1.0 - SAME_WORTH)))?;
         }
+        // From a start that does not depend on the floor, so that an answer is the same beside any others.
         let start = match question {
-            PurchaseQuestion::MostThroughput => asked.throughput.max(floor.unwrap_or(0.0)),
-            _ => first.design.capacity(self.inventory).max(floor.unwrap_or(0.0)),
+            PurchaseQuestion::MostThroughput => asked.throughput,
+            _ => first.design.capacity(self.inventory),
         };
         let (mut low, mut best) = (start.max(1.0), first);
-        let mut high = low * 2.0;
+        let mut high = low * 16.0;
         while let Some(more) = found(with(high)).filter(|_| high < HUGE_GOAL) {
-            (low, best, high) = (high, more, high * 2.0);
+            (low, best, high) = (high, more, high * 16.0);
         }
-        for _ in 0..HALVINGS {
-            let middle = (low + high) / 2.0;
+        while high / low > 1.0 + CLOSE {
+            let middle = (low * high).sqrt();
             match found(with(middle)) {
                 Some(more) => (low, best) = (middle, more),
                 None => high = middle,
             }
-            if high / low < 1.0001 {
-                break;
-            }
         }
-        floor.is_none_or(|floor| best.worth > floor).then_some(best)
+        Some(best)
     }
 }
 

@@ -25,9 +25,13 @@ pub struct FlashAdvice {
 }
 
 impl FlashAdvice {
-    /// Whether it pays; nothing where its price is not known.
+    /// Whether it pays; nothing where that depends on its price, which is not known.
     pub fn pays(&self) -> Option<bool> {
-        self.price_per_node.map(|price| price < self.worth_per_node)
+        match self.price_per_node {
+            // What saves no node is worth nothing, whatever it costs.
+            None if self.nodes_saved == 0 => Some(false),
+            price => price.map(|price| price < self.worth_per_node),
+        }
     }
 }
 

@@ -11,6 +11,9 @@ use world::World;
 
 /// Objects that the run reads and writes.
 const BENCH_OBJECTS: u32 = 10_000;
+/// Its workers.
+const FEWEST_WORKERS: u32 = 256;
+const MOST_WORKERS: u32 = 10_000;
 /// How its containers are called.
 const PREFIX: &str = "cprefix = \"confirm-advice-\"";
 /// Containers of the run.
@@ -42,7 +45,7 @@ pub fn ring(world: &World, inventory: &PurchaseInventory, design: &ClusterDesign
             design.final_drives(inventory).min(1e6).max(f64::from(drives)),
         ),
         ("--servers", f64::from(design.counts.storage)),
-        ("--zones", f64::from(inventory.wanted.zones)),
+        ("--zones", f64::from(inventory.wanted.zones.min(design.counts.storage))),
         ("--replicas", f64::from(pieces)),
         ("--drive-size", size.round()),
     ];
@@ -68,8 +71,11 @@ pub fn ring(world: &World, inventory: &PurchaseInventory, design: &ClusterDesign
     })
 }
 
-/// A workload of `martlet bench`, in its own format: an open loop at the load that was answered for.
-pub fn workload(mix: &RequestMix, requests: f64) -> String {
+/// A workload of `martlet bench`, in its own format: an open loop at the load that was answered for. It has as many
+/// workers as requests would be under way if each took `p99` seconds (Little's law), so that they do not limit it.
+pub fn workload(mix: &RequestMix, requests: f64, p99: Option<f64>) -> String {
+    let under_way = (requests * p99.unwrap_or(0.0)).ceil() as u32;
+    let workers = under_way.clamp(FEWEST_WORKERS, MOST_WORKERS);
     // Shares of the histogram as weights of COSBench's `h(size|size|weight,…)`.
     let sizes: Vec<String> = mix
         .sizes
@@ -109,7 +115,7 @@ pub fn workload(mix: &RequestMix, requests: f64) -> String {
         special("init", ""),
         special("prepare", &format!("{objects}sizes = \"{sizes}\"\n")),
         format!(
-            "[[stage]]\nname = \"main\"\nworkers = 256\nruntime = \"5m\"\nrate = {:.1}\noperations = [\n{}]\n\n",
+            "[[stage]]\nname = \"main\"\nworkers = {workers}\nruntime = \"5m\"\nrate = {:.1}\noperations = [\n{}]\n\n",
             requests.max(0.1),
             operations.concat()
         ),

@@ -148,3 +148,33 @@ fn flash_pays_where_it_saves_nodes() {
     let flash = looked_at(&[("objects = 200e6", "objects = 200e9")]).flash;
     assert!(flash.is_empty(), "{flash:?}");
 }
+
+#[test]
+fn nothing_that_saves_no_node_pays() {
+    let change = |price, saved| super::flash::FlashAdvice {
+        change: "more memory".to_owned(),
+        gain: 1.1,
+        nodes_saved: saved,
+        worth_per_node: f64::from(saved) * 1000.0,
+        price_per_node: price,
+    };
+    let verdicts = [
+        (None, 0),
+        (None, 1),
+        (Some(500.0), 0),
+        (Some(500.0), 1),
+        (Some(2000.0), 1),
+    ];
+    let verdicts = verdicts.map(|(price, saved)| change(price, saved).pays());
+    assert_eq!(verdicts, [Some(false), None, Some(false), Some(true), Some(false)]);
+}
+
+#[test]
+fn the_run_that_confirms_an_answer_has_workers_for_its_load() {
+    let answer = looked_at(&[]);
+    let workers = |requests, p99| super::next_steps::workload(&crate::inventory::tests::starter().mix, requests, p99);
+    assert!(answer.validation.contains("workers = 256\n"));
+    assert!(workers(8000.0, Some(0.25)).contains("workers = 2000\n"));
+    assert!(workers(8000.0, Some(f64::INFINITY)).contains("workers = 10000\n"));
+    assert!(workers(8000.0, None).contains("workers = 256\n"));
+}

@@ -66,8 +66,13 @@ pub fn cluster(text: &str) -> Result<MeasuredCluster, Fault> {
 pub fn runs(name: &str, manifest: &str, cluster: &MeasuredCluster) -> Result<Vec<MeasuredRun>, Fault> {
     let report: Value = serde_json::from_str(manifest)
         .map_err(|error| Fault::caller(format!("expected a report of `bench run --json`: {error}")))?;
-    if report.get("interrupted").and_then(Value::as_bool) != Some(false) {
-        return Err(Fault::caller("the run was interrupted: run it again"));
+    match report.get("interrupted").and_then(Value::as_bool) {
+        Some(false) => {}
+        Some(true) => return Err(Fault::caller("the run was interrupted: run it again")),
+        None => {
+            let why = "expected a report of `bench run --json`: it does not say whether it was interrupted";
+            return Err(Fault::caller(why));
+        }
     }
     let mut found = vec![];
     for stage in list(&report, "stages")? {

@@ -120,7 +120,12 @@ fn runs_that_say_nothing_are_refused() {
         (64000.0, 0.25, 50.0, 0.02)
     );
     for (from, to, part) in [
-        ("\"interrupted\": false", "\"interrupted\": true", "interrupted"),
+        ("\"interrupted\": false", "\"interrupted\": true", "run it again"),
+        (
+            "\"interrupted\": false",
+            "\"some\": 1",
+            "expected a report of `bench run --json`",
+        ),
         (
             "\"client_is_limit\": false",
             "\"client_is_limit\": true",

@@ -8,7 +8,10 @@ use super::{BalancerKind, CatalogueServer, DriveKind, PlannedDesign, PurchaseInv
 use crate::model::cluster::DrivePower;
 use crate::model::workload::{Protection, RequestMix, SizeShare};
 use ring_builder::size;
+use std::collections::BTreeSet;
 use vocabulary::Fault;
+
+mod planned;
 
 /// Kinds of one sort that a catalogue has at most, so that every answer is found in seconds.
 const MOST_KINDS: usize = 16;
@@ -209,8 +212,24 @@ fn wanted(file: &FileConstraints) -> Result<Wanted, Fault> {
             .map(|text| section.positive(key, text, read))
             .transpose()
     };
-    let racks = file.racks.map(f64::from);
-    let power = number("power_per_rack", file.power_per_rack, 0.0, (0.0, 1e6))?;
+    let racks = file
+        .racks
+        .map(|racks| section.count("racks", racks, (1, 100_000)).map(f64::from))
+        .transpose()?;
+    for (key, value) in [
+        ("units_per_rack", file.units_per_rack),
+        ("power_per_rack", file.power_per_rack),
+    ] {
+        if value.is_some() && racks.is_none() {
+            let why =
+                format!("constraints: {key} has no effect without racks: say how many there are, or leave it out");
+            return Err(Fault::caller(why));
+        }
+    }
+    let power = file
+        .power_per_rack
+        .map(|watts| section.number("power_per_rack", watts, (1.0, 1e6)))
+        .transpose()?;
     Ok(Wanted {
         capacity: quantity("capacity", &file.capacity, size::bytes)?,
         throughput: quantity("throughput", &file.throughput, speed)?,
@@ -223,7 +242,7 @@ fn wanted(file: &FileConstraints) -> Result<Wanted, Fault> {
             Some(racks) => Some(racks * number("units_per_rack", file.units_per_rack, 42.0, (1.0, 100.0))?),
             None => None,
         },
-        power: racks.filter(|_| power > 0.0).map(|racks| racks * power),
+        power: racks.zip(power).map(|(racks, watts)| racks * watts),
         years_to_loss: file
             .years_to_loss
             .map(|years| section.number("years_to_loss", years, (0.0, 1e30)))
@@ -297,20 +316,38 @@ fn design(file: &FileDesign, inventory: &mut PurchaseInventory) -> Result<Planne
         parity: file.parity,
     };
     // Without a word of its own it has the first one.
-    if file.replicas.is_none() && file.data.is_none() {
-        return Ok(PlannedDesign {
+    let planned = match (file.replicas, file.data, file.parity) {
+        (None, None, None) => PlannedDesign {
             protection: 0,
             ..planned
-        });
-    }
-    inventory
-        .protections
-        .push(protection(&own).map_err(|fault| fault.within("design"))?);
+        },
+        _ => {
+            let own = protection(&own).map_err(|fault| fault.within("design"))?;
+            inventory.protections.push(own);
+            planned
+        }
+    };
+    planned::buildable(file, &planned, inventory)?;
     Ok(planned)
 }
 
 fn each<F, T>(files: Vec<F>, check: fn(F) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
     files.into_iter().map(check).collect()
+}
+
+/// Kinds of one sort are told apart by their names.
+fn named_apart<'a>(kind: &str, names: impl Iterator<Item = &'a String>) -> Result<(), Fault> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if name.trim().is_empty() {
+            return Err(Fault::caller(format!("{kind}: name = {name:?}: expected a name")));
+        }
+        if !seen.insert(name) {
+            let why = "there are two of this name: expected a name of its own for each";
+            return Err(Fault::caller(format!("{kind} {name:?}: {why}")));
+        }
+    }
+    Ok(())
 }
 
 /// Every number in its range, every name known.
@@ -319,6 +356,9 @@ pub fn checked(file: InventoryFile) -> Result<PurchaseInventory, Fault> {
     few("drive", &file.drive, 1, MOST_KINDS)?;
     few("balancer", &file.balancer, 0, MOST_KINDS)?;
     few("protection", &file.protection, 0, MOST_KINDS)?;
+    named_apart("server", file.server.iter().map(|one| &one.name))?;
+    named_apart("drive", file.drive.iter().map(|one| &one.name))?;
+    named_apart("balancer", file.balancer.iter().map(|one| &one.name))?;
     let whole = Section("the file".to_owned());
     let mut protections: Vec<Protection> = file.protection.iter().map(protection).collect::<Result<_, _>>()?;
     if protections.is_empty() {

@@ -3,6 +3,7 @@
 use crate::advice::{AdviceAnswer, AdviceReport, readable};
 use crate::inventory::PurchaseInventory;
 use crate::model::estimate::Estimate;
+use crate::search::PurchaseQuestion;
 use crate::search::conflict::{Constraint, Relaxation};
 use crate::search::least::Goal;
 use std::fmt::Write;
@@ -51,7 +52,8 @@ fn shown(constraint: Constraint, value: f64) -> String {
         Constraint::RackUnits => format!("{} rack units in all", readable(value.ceil())),
         Constraint::Power => format!("{} W in all", readable(value.ceil())),
         Constraint::Budget => format!("{:.0}", value.ceil()),
-        Constraint::YearsToLoss | Constraint::Zones => readable(value),
+        Constraint::Zones => format!("{value:.0}"),
+        Constraint::YearsToLoss => readable(value),
     }
 }
 
@@ -59,7 +61,7 @@ fn shown(constraint: Constraint, value: f64) -> String {
 pub fn text(report: &AdviceReport, inventory: &PurchaseInventory, explain: bool) -> String {
     let mut text = String::new();
     if let Some(goal) = report.goal {
-        text += &asked(goal, inventory);
+        text += &asked(goal, report.question, inventory);
     }
     let _ = writeln!(
         text,
@@ -75,20 +77,27 @@ pub fn text(report: &AdviceReport, inventory: &PurchaseInventory, explain: bool)
     text
 }
 
-fn asked(goal: Goal, inventory: &PurchaseInventory) -> String {
+fn asked(goal: Goal, question: Option<PurchaseQuestion>, inventory: &PurchaseInventory) -> String {
     let wanted = &inventory.wanted;
     let growth = match wanted.years * wanted.growth_a_year == 0.0 {
         true => String::new(),
         false => format!(
-            " (grown by {:.0} % a year for {} years)",
+            " (grown by {:.0} % a year for {} {})",
             wanted.growth_a_year * 100.0,
-            wanted.years
+            wanted.years,
+            if wanted.years == 1.0 { "year" } else { "years" }
         ),
     };
+    let capacity = match question {
+        Some(PurchaseQuestion::MostCapacity) => "as much capacity as there can be".to_owned(),
+        _ => format!("{} TB of objects", readable(goal.capacity / 1e12)),
+    };
+    let throughput = match question {
+        Some(PurchaseQuestion::MostThroughput) => "as much throughput as there can be".to_owned(),
+        _ => format!("{} MB/s", readable(goal.throughput / 1e6)),
+    };
     format!(
-        "Asked for: {} TB of objects and {} MB/s{growth}, {} bytes on average, {:.0} % reads.\n",
-        readable(goal.capacity / 1e12),
-        readable(goal.throughput / 1e6),
+        "Asked for: {capacity} and {throughput}{growth}, {} bytes on average, {:.0} % reads.\n",
         readable(inventory.mix.mean_size()),
         inventory.mix.reads * 100.0
     )

@@ -4,6 +4,7 @@
 //! for the contradiction. Of each of those it is said which value would be enough, the others as they are.
 //! Always holds: with a proposed value there is an answer; it is within one per cent of the least change.
 
+use super::design::Recipe;
 use super::least::{Goal, SearchContext};
 use super::recipes;
 use crate::inventory::{PurchaseInventory, Wanted};
@@ -12,6 +13,8 @@ use serde::Serialize;
 
 /// A constraint is loosened by this factor at most.
 const LOOSEST: f64 = 1e30;
+/// How near a proposed value is to the least change.
+const CLOSE: f64 = 1.01;
 
 /// A constraint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -112,7 +115,8 @@ impl Constraint {
         match (self, self.asks()) {
             (Self::Zones, _) => (value / factor).floor().max(1.0),
             (_, true) => value / factor,
-            (_, false) => value * factor,
+            // No multiple of nothing is more than nothing.
+            (_, false) => value.max(1e-9) * factor,
         }
     }
 }
@@ -148,24 +152,31 @@ pub fn contradiction(inventory: &PurchaseInventory, rates: &SoftwareRates) -> Ve
     relaxed.collect()
 }
 
-/// The least change of one constraint with which there is an answer.
+/// The least change of one constraint with which there is an answer: of all recipes that of the one that needs least.
+/// A recipe that needs no less than the best so far is left after one look.
 fn enough(constraint: Constraint, now: f64, inventory: &PurchaseInventory, rates: &SoftwareRates) -> Option<f64> {
     let mut changed = inventory.clone();
-    let mut is_enough = |factor: f64| {
+    let mut is_enough = |recipe: Recipe, factor: f64| {
         constraint.set(&mut changed.wanted, Some(constraint.loosened(now, factor)));
-        is_possible(&changed, rates)
+        let inventory = &changed;
+        let context = SearchContext { inventory, rates };
+        context.least(recipe, Goal::of(&inventory.wanted)).is_some()
     };
-    if !is_enough(LOOSEST) {
-        return None;
-    }
-    let (mut low, mut high) = (1.0, LOOSEST);
-    while high / low > 1.01 {
-        // By halves of the logarithm first, so that far and near are found alike.
-        let middle = (low * high).sqrt();
-        match is_enough(middle) {
-            true => high = middle,
-            false => low = middle,
+    let mut best: Option<f64> = None;
+    for recipe in recipes(inventory) {
+        let (mut low, mut high) = (1.0, best.map_or(LOOSEST, |best| best / CLOSE));
+        if high <= low || !is_enough(recipe, high) {
+            continue;
         }
+        while high / low > CLOSE {
+            // By halves of the logarithm first, so that far and near are found alike.
+            let middle = (low * high).sqrt();
+            match is_enough(recipe, middle) {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        best = Some(high);
     }
-    Some(constraint.loosened(now, high))
+    best.map(|factor| constraint.loosened(now, factor))
 }

@@ -174,6 +174,14 @@ impl SearchContext<'_> {
             found.map_or(f64::INFINITY, |found| found.p99.value)
         };
         let mut now = p99(&design);
+        // What as many servers as can be had do not reach is not reached by steps towards it.
+        let most = |kind: usize| self.inventory.servers[kind].most.min(MOST_NODES);
+        let mut largest = design;
+        largest.counts.storage = most(design.recipe.storage).max(design.counts.storage);
+        largest.counts.gateways = most(design.recipe.gateway).max(design.counts.gateways);
+        if now > wanted && p99(&largest) > wanted {
+            return None;
+        }
         for _ in 0..MOST_STEPS {
             if now <= wanted {
                 return Some(design);

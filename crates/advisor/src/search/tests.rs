@@ -101,6 +101,28 @@ fn the_three_questions_agree_with_each_other() {
 }
 
 #[test]
+fn the_first_answers_are_the_same_however_many_are_asked_for() {
+    let (inventory, rates) = (starter(), rates());
+    for question in [
+        PurchaseQuestion::LeastCost,
+        PurchaseQuestion::MostCapacity,
+        PurchaseQuestion::MostThroughput,
+    ] {
+        let many = search(question, &inventory, &rates, 5);
+        for top in [1, 2, 3] {
+            assert_eq!(search(question, &inventory, &rates, top), many[..top], "{question:?}");
+        }
+        // Of as much throughput or capacity the cheaper one is the better one.
+        let prices = many.iter().map(|one| one.design.totals(&inventory).price);
+        let all: Vec<(i64, f64)> = many.iter().map(|one| super::grade(one.worth)).zip(prices).collect();
+        assert!(
+            all.is_sorted_by(|one, other| one.0 != other.0 || one.1 <= other.1),
+            "{all:?}"
+        );
+    }
+}
+
+#[test]
 fn a_wanted_p99_costs_money_and_is_met() {
     let (mut inventory, rates) = (small(), rates());
     let plain = search(PurchaseQuestion::LeastCost, &inventory, &rates, 1)[0];
@@ -131,6 +153,14 @@ fn contradictions_are_named_with_what_would_be_enough() {
     assert!(is_possible(&inventory, &rates));
     inventory.wanted.budget = Some(enough * 0.98);
     assert!(!is_possible(&inventory, &rates));
+    // Nothing can be multiplied as often as one likes.
+    inventory.wanted.budget = Some(0.0);
+    let found = contradiction(&inventory, &rates);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        (found[0].enough.unwrap() / enough - 1.0).abs() < 0.02,
+        "{found:?} {enough}"
+    );
     // One replica on a drive that fails often cannot last for ever, whatever it costs.
     inventory.wanted.budget = None;
     inventory.protections.truncate(1);
