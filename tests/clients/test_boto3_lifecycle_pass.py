@@ -1,6 +1,9 @@
 """Passes of container-lifecycle: what is due goes, and nothing else. A day of the rules is a second here."""
 
+import contextlib
 import datetime
+import shutil
+import sqlite3
 import time
 
 import pytest
@@ -94,6 +97,9 @@ def test_filters_and_parts(cluster, s3):
                             ("date/1", b"x", ""), ("late/1", b"x", "")]:
         s3.put_object(Bucket=bucket, Key=key, Body=body, Tagging=tags)
     upload(s3, bucket, "large/done")
+    own = Client(cluster.auth_url)
+    for name in ("open/own/file.tar", "open/own/file.tar/1"):  # a client's, though it is named as an upload is
+        assert own.do("PUT", f"{bucket}+segments/{name}", body=b"x").status == 201
     ended, left = upload(s3, bucket, "open/due", complete=False), upload(s3, bucket, "open later", complete=False)
     off = rule("off", filter={"Prefix": "off/"}, Expiration=days(1))
     put(s3, bucket, rule("old", filter={"Prefix": "old/"}, Expiration=days(1)),
@@ -108,9 +114,52 @@ def test_filters_and_parts(cluster, s3):
     assert "6 expired, 0 older versions, 0 markers and 1 uploads deleted; 0 changed meanwhile, 0 held, 0 failed" in output, output
     assert keys(s3, bucket) == ["kept/1", "late/1", "off/1", "size/even", "tagged/no"]
     assert code_of(s3.list_parts, Bucket=bucket, Key="open/due", UploadId=ended) == "NoSuchUpload"
-    assert in_swift(cluster, f"{bucket}+segments") == [f"open later/{left}{part}" for part in ("", "/1", "/2")]
+    assert in_swift(cluster, f"{bucket}+segments") == [
+        *(f"open later/{left}{part}" for part in ("", "/1", "/2")), "open/own/file.tar", "open/own/file.tar/1"]
     assert "0 expired, 0 older versions, 0 markers and 0 uploads" in one_pass(cluster)
     s3.delete_bucket_lifecycle(Bucket=bucket)
+
+
+def test_rules_that_one_server_alone_remembers(cluster, s3, tmp_path):
+    """A drive that was away when rules were taken away, or versioning was switched on, deletes nothing by what it knows."""
+    bucket = "remembered"
+    s3.create_bucket(Bucket=bucket)
+    s3.put_object(Bucket=bucket, Key="k", Body=b"x")
+    put(s3, bucket, rule("all", filter={}, Expiration=days(1)))
+    databases = [path for path in cluster.root.glob("**/containers/*/*/*/*.db") if named(path) == bucket]
+    ring = Ring(str(cluster.etc), ring_name="container")
+    partition, nodes = ring.get_nodes("AUTH_test", bucket)
+    for node in nodes:  # rows that wait beside a database come into it
+        assert [row["name"] for row in direct_client.direct_get_container(node, partition, "AUTH_test", bucket)[1]] == ["k"]
+    assert len(databases) == 3
+    saved = {path: snapshot(path, tmp_path / str(number)) for number, path in enumerate(databases)}
+    s3.delete_bucket_lifecycle(Bucket=bucket)
+    wait_a_day()
+    for away in databases:  # the bucket is the turn of one of them
+        now = snapshot(away, tmp_path / "now")
+        put_back(saved[away], away)
+        output = one_pass(cluster)
+        assert "1 expired" not in output, output
+        put_back(now, away)
+    assert keys(s3, bucket) == ["k"]
+
+
+def named(database):
+    with contextlib.closing(sqlite3.connect(database)) as opened:
+        return opened.execute("SELECT container FROM container_info").fetchone()[0]
+
+
+def snapshot(database, path):
+    with contextlib.closing(sqlite3.connect(database)) as opened, contextlib.closing(sqlite3.connect(path)) as copy:
+        opened.backup(copy)
+    return path
+
+
+def put_back(copy, database):
+    for leaving in database.parent.glob(database.name + "-*"):
+        leaving.unlink()
+    shutil.copy(copy, database.with_suffix(".new"))
+    database.with_suffix(".new").replace(database)
 
 
 def test_versions(cluster, s3):
@@ -202,7 +251,14 @@ def test_an_upload_that_became_an_object_keeps_its_parts(cluster, s3):
     bucket = "completed"
     s3.create_bucket(Bucket=bucket)
     made = upload(s3, bucket, "k")
-    Client(cluster.auth_url).put(f"{bucket}+segments", f"k/{made}", headers={"Content-Type": "application/directory"})
+    parts, marker = f"{bucket}+segments", f"k/{made}"
+    ring = Ring(str(cluster.etc), ring_name="object")
+    Client(cluster.auth_url).put(parts, marker, headers={"Content-Type": "application/directory"})
+    partition, nodes = ring.get_nodes("AUTH_test", parts, marker)
+    for node in nodes:  # as s3api does, which no client can
+        direct_client.direct_put_object(node, partition, "AUTH_test", parts, marker, b"", content_length=0, headers={
+            "X-Timestamp": f"{time.time():.5f}", "Content-Type": "application/directory",
+            "X-Object-Sysmeta-S3api-Has-Content-Type": "no"})
     put(s3, bucket, rule(AbortIncompleteMultipartUpload={"DaysAfterInitiation": 1}))
     wait_a_day()
     assert "0 uploads deleted; 1 changed" in one_pass(cluster)

@@ -40,8 +40,8 @@ const PACKED: char = 'z';
 /// Rules that cannot be stored, or stored text that is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StoredRulesError {
-    /// They are too long, packed as they are.
-    #[error("the rules take more than {LARGEST_STORED} bytes as they are stored")]
+    /// They are too long, packed or as they are.
+    #[error("the rules take more than {LARGEST_STORED} bytes as they are stored, or {MOST_UNPACKED} before")]
     TooLong,
     /// The text is damaged, or of a newer version.
     #[error("the stored lifecycle rules cannot be read")]
@@ -52,6 +52,10 @@ impl LifecycleRules {
     /// As they are stored.
     pub fn to_text(&self) -> Result<String, StoredRulesError> {
         let json = serde_json::to_string(self).map_err(|_| StoredRulesError::Damaged)?;
+        // What would not be unpacked again.
+        if json.len() as u64 > MOST_UNPACKED {
+            return Err(StoredRulesError::TooLong);
+        }
         let text = match json.len() <= PIECE && json.is_ascii() {
             true => json,
             false => packed(&json)?,
@@ -67,7 +71,12 @@ impl LifecycleRules {
         let read = match text.strip_prefix(PACKED) {
             Some(packed) => {
                 let bytes = STANDARD_NO_PAD.decode(packed).map_err(|_| StoredRulesError::Damaged)?;
-                serde_json::from_reader(ZlibDecoder::new(&*bytes).take(MOST_UNPACKED))
+                let mut json = String::new();
+                let mut unpacked = ZlibDecoder::new(&*bytes).take(MOST_UNPACKED);
+                unpacked
+                    .read_to_string(&mut json)
+                    .map_err(|_| StoredRulesError::Damaged)?;
+                serde_json::from_str(&json)
             }
             None => serde_json::from_str(text),
         };
@@ -144,6 +153,15 @@ mod tests {
             assert_eq!(LifecycleRules::of_text(&read), Ok(rules));
         }
         assert_eq!(text_of_pieces(|_| Some("")), None);
+    }
+
+    #[test]
+    fn what_could_not_be_unpacked_is_not_stored() {
+        let mut long = rules(1000, "rule");
+        for rule in &mut long.rules {
+            rule.filter.prefix = Some("\"".repeat(1024));
+        }
+        assert_eq!(long.to_text(), Err(StoredRulesError::TooLong));
     }
 
     #[test]

@@ -146,7 +146,7 @@ impl PostForm {
             let header = match name.as_str() {
                 "acl" => "x-amz-acl",
                 name if HEADERS.contains(&name) => name,
-                name if ["x-amz-meta-", "x-amz-checksum-"]
+                name if ["x-amz-meta-", "x-amz-checksum-", "x-amz-object-lock-"]
                     .iter()
                     .any(|prefix| name.starts_with(prefix)) =>
                 {
@@ -377,6 +377,21 @@ mod tests {
             fields: all,
             key: key.unwrap_or_default(),
             sizes: None,
+        }
+    }
+
+    /// One that is dropped would leave the object without the lock that its client has asked for.
+    #[test]
+    fn fields_of_an_object_lock_become_headers() {
+        let names = [
+            "x-amz-object-lock-mode",
+            "x-amz-object-lock-retain-until-date",
+            "x-amz-object-lock-legal-hold",
+        ];
+        let mut request = request_pipeline::Request::new(Method::POST, "/b".into(), "/b".into());
+        form(&names.map(|name| (name, "v")), "").make_put(&mut request, None);
+        for name in names {
+            assert_eq!(request.headers.get(name).unwrap(), "v");
         }
     }
 

@@ -346,16 +346,15 @@ impl fmt::Display for BucketLock {
     }
 }
 
-/// The bucket whose objects a container keeps: the bucket itself, or one that has its versions (`\0versions\0b`) or the
-/// parts of its uploads (`b+segments`).
+/// The bucket whose objects a container keeps: the bucket itself, or one that has its versions (`\0versions\0b`), the
+/// parts of its uploads (`b+segments`), or versions of these.
 pub fn bucket_of(container: &str) -> &str {
     let versions = container
         .strip_prefix(crate::names::RESERVED)
         .and_then(|rest| rest.strip_prefix("versions"))
         .and_then(|rest| rest.strip_prefix(crate::names::RESERVED));
-    versions
-        .or_else(|| container.strip_suffix("+segments"))
-        .unwrap_or(container)
+    let shown = versions.unwrap_or(container);
+    shown.strip_suffix("+segments").unwrap_or(shown)
 }
 
 #[cfg(test)]

@@ -237,12 +237,12 @@ impl Feature for ObjectLockGuard {
         if container.starts_with(RESERVED) && !request.headers.contains_key(X_ALLOW_RESERVED_NAMES) {
             return next.run(request).await;
         }
-        let is_locked = next
-            .info()
-            .container(&entity.account, bucket)
-            .await
-            .bucket_lock()
-            .is_some();
+        let info = next.info().container(&entity.account, bucket).await;
+        // Whether it has a lock is not known.
+        if matches!(info.status, 0 | 500..) {
+            return reply::status_for(&request.method, 503);
+        }
+        let is_locked = info.bucket_lock().is_some();
         // The name of a version is that of no other; what is there, its object server knows.
         let is_new_version = request.method == Method::PUT && container.strip_suffix("+segments") != Some(bucket);
         match is_locked && !is_new_version {

@@ -1,7 +1,8 @@
 //! What passes the guard, and as what.
 
 use super::*;
-use crate::testing::{request, with_headers};
+use crate::testing::{Answer, ask, request, with_headers};
+use request_pipeline::ContainerInfo;
 use vocabulary::object_lock::{Retention, RetentionMode};
 
 fn at(seconds: u64) -> Timestamp {
@@ -116,5 +117,21 @@ fn requests_about_versions_and_parts_are_looked_at() {
         let path = request.path.clone();
         request.aim_at_path(&path);
         assert_eq!(guard.wants(&request), expected, "{method} {target}");
+    }
+}
+
+#[tokio::test]
+async fn a_part_stays_while_nobody_says_whether_its_bucket_has_a_lock() {
+    for (status, expected) in [(0, 503), (503, 503), (404, 204), (204, 204)] {
+        let core = Answer::new(|_| reply::status(204));
+        *core.container.lock().unwrap() = Arc::new(ContainerInfo {
+            status,
+            ..ContainerInfo::default()
+        });
+        let mut request = request("DELETE", "/v1/a/b+segments/o");
+        let path = request.path.clone();
+        request.aim_at_path(&path);
+        let answer = ask(ObjectLockGuard::new(World::real()), request, core).await;
+        assert_eq!(answer.status(), expected, "{status}");
     }
 }

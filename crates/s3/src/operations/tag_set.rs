@@ -6,6 +6,7 @@ use http::HeaderMap;
 use http::header::HeaderValue;
 use peer::message::header_names::X_OBJECT_TAGS;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use std::collections::BTreeSet;
 
 /// Tags of an object (AWS, "Object tagging").
 pub(super) const MOST_OF_OBJECT: usize = 10;
@@ -43,7 +44,8 @@ impl TagSet {
         if self.0.len() > most {
             return Err(BAD_REQUEST.saying(too_many));
         }
-        for (at, (key, value)) in self.0.iter().enumerate() {
+        let mut before = BTreeSet::new();
+        for (key, value) in &self.0 {
             let invalid = |message: &str| INVALID_TAG.saying(message).with("TagKey", key).with("TagValue", value);
             if key.is_empty() || key.chars().count() > LONGEST_KEY || !key.chars().all(is_allowed) {
                 return Err(invalid("The TagKey you have provided is invalid"));
@@ -54,7 +56,7 @@ impl TagSet {
             if key.to_ascii_lowercase().starts_with("aws:") {
                 return Err(invalid("System tags cannot be added/updated by requester"));
             }
-            if self.0[..at].iter().any(|(before, _)| before == key) {
+            if !before.insert(key) {
                 return Err(invalid("Cannot provide multiple Tags with the same key"));
             }
         }

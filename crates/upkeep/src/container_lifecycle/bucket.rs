@@ -43,6 +43,21 @@ impl BucketWalk {
         }
     }
 
+    /// What is walked over.
+    pub(super) fn bucket(&self) -> &RuledBucket {
+        &self.bucket
+    }
+
+    /// Leaves the rest for the next pass.
+    pub(super) fn leave(&self, remover: &Remover, why: impl std::fmt::Display) -> LifecycleFigures {
+        let why = format_args!("{why}; the rest of the bucket waits for the next pass");
+        remover.failures.note_item(self.bucket.path.path(), why);
+        LifecycleFigures {
+            failed: 1,
+            ..LifecycleFigures::default()
+        }
+    }
+
     /// Works on a page; whether there are more.
     pub(super) async fn step(&mut self, remover: &Remover) -> (LifecycleFigures, bool) {
         let page = match self.stage {
@@ -69,15 +84,7 @@ impl BucketWalk {
                 }
                 (figures, self.stage != Stage::Over)
             }
-            Err(error) => {
-                let why = format_args!("{}; the rest of the bucket waits for the next pass", error.answer());
-                remover.failures.note_item(self.bucket.path.path(), why);
-                let figures = LifecycleFigures {
-                    failed: 1,
-                    ..LifecycleFigures::default()
-                };
-                (figures, false)
-            }
+            Err(error) => (self.leave(remover, error.answer()), false),
         }
     }
 
@@ -194,6 +201,7 @@ mod tests {
         let mut walk = BucketWalk::new(RuledBucket {
             path: EntityPath::account("a").with_container("c"),
             rules: LifecycleRules { rules: vec![rule] },
+            stored: String::new(),
             keeps_versions: true,
             policy: PolicyIndex::LEGACY,
             now: 100,

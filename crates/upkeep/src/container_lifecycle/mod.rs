@@ -4,11 +4,12 @@
 //! walked in pages, and what is due is deleted through upkeep's own gateway.
 //! Always holds: what goes is the version that was looked at, never what was written after; where versions are kept,
 //! the current one stays behind a delete marker; a bucket is worked on by one of its primaries at a time, each pass by
-//! another one, so that none depends on one drive; memory is that of a page; after a crash everything is judged anew.
+//! another one, so that none depends on one drive; rules count while the bucket's servers agree on them; memory is that of a page; after a crash everything is judged anew.
 //! Deliberately absent: what rules mean (`lifecycle`), how the gateway keeps versions (`features`).
 //!
 //! | question | file |
 //! |---|---|
+//! | whether its servers agree on its rules | `agreed.rs` |
 //! | a bucket, page after page | `bucket.rs`, its rows `rows.rs` |
 //! | how an object or a version goes | `remove.rs` |
 //! | uploads that were never completed, and parts | `uploads.rs` |
@@ -16,6 +17,7 @@
 //!
 //! Tests: beside the code, `tests/clients/test_boto3_lifecycle_pass.py`.
 
+mod agreed;
 mod bucket;
 mod remove;
 mod remover;
@@ -43,7 +45,7 @@ use vocabulary::{EntityPath, Partition};
 
 const NAME: &str = "container-lifecycle";
 /// Names the hidden container of one that keeps versions.
-const VERSIONS: &str = "X-Container-Sysmeta-Versions-Container";
+const VERSIONS: &str = "x-container-sysmeta-versions-container";
 
 /// What an operator can say, and who this server is.
 #[derive(Debug, Clone)]
@@ -132,6 +134,7 @@ impl LifecycleFigures {
 struct FoundBucket {
     info: Info,
     rules: LifecycleRules,
+    stored: String,
     keeps_versions: bool,
 }
 
@@ -186,6 +189,7 @@ impl ContainerLifecycle {
         Some(BucketWalk::new(RuledBucket {
             path,
             rules: found.rules,
+            stored: found.stored,
             keeps_versions: found.keeps_versions,
             policy: found.info.policy,
             now: self.state.world().clock.now().seconds(),
@@ -216,6 +220,7 @@ fn look_into(location: Location) -> Result<Option<FoundBucket>, Error> {
         Ok(rules) => Ok(Some(FoundBucket {
             info,
             rules,
+            stored: text,
             keeps_versions: value_of(VERSIONS).is_some(),
         })),
         Err(error) => {
@@ -267,7 +272,10 @@ impl WalkJob for ContainerLifecycle {
                 (outcome, walk)
             }
             LifecycleItem::Walking(mut walk) => {
-                let (outcome, has_more) = walk.step(&self.remover).await;
+                let (outcome, has_more) = match self.reason_to_wait(walk.bucket()).await {
+                    None => walk.step(&self.remover).await,
+                    Some(why) => (walk.leave(&self.remover, why), false),
+                };
                 (outcome, has_more.then_some(walk))
             }
         };

@@ -187,8 +187,11 @@ impl Remover {
             return self.tell(ask).await;
         };
         self.open(bucket, &upload).await?;
-        let removal = self.tell(ask).await?;
-        if removal == LifecycleRemoval::Done {
+        let response = self.client.ask(ask, FINAL).await?;
+        let removal = LifecycleRemoval::of_status(response.status().as_u16());
+        // Versions are kept since a moment ago: what was deleted is one, and has its parts.
+        let is_kept = ask.query.is_empty() && response.headers().contains_key(VERSION_ID);
+        if removal == LifecycleRemoval::Done && !is_kept {
             self.remove_parts(bucket, &upload).await?;
         }
         self.close(bucket, &upload).await?;

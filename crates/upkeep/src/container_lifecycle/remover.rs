@@ -18,6 +18,8 @@ pub(super) struct RuledBucket {
     /// Its container.
     pub(super) path: EntityPath,
     pub(super) rules: LifecycleRules,
+    /// The rules as they are stored.
+    pub(super) stored: String,
     /// The container has, or had, versions.
     pub(super) keeps_versions: bool,
     pub(super) policy: PolicyIndex,

@@ -7,7 +7,7 @@
 //! An upload is ended under the key's write lock, which completions take, too: its parts go, then its marker, so that
 //! after a crash the upload is found again.
 //! Always holds: parts of an object that was made by the upload stay, whatever its marker says; no part goes when the
-//! lock may have been lost.
+//! lock may have been lost; what is no marker of an upload stays.
 //! Source: what OpenStack's s3api stores, as `crates/s3/src/operations/multipart/` keeps it.
 
 use super::LifecycleFigures;
@@ -23,10 +23,8 @@ use vocabulary::names::quote;
 
 /// Behind a bucket's name: the container of its parts.
 const SEGMENTS: &str = "+segments";
-/// That the client of an upload named no content type.
+/// Whether the client of an upload named a content type: of uploads alone.
 const HAS_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-has-content-type");
-/// Versions of a key that are looked at, whether an upload made them.
-const MOST_VERSIONS: usize = 1000;
 
 impl RuledBucket {
     /// The upload whose marker this row is, if it is due.
@@ -53,6 +51,8 @@ enum Ended {
     Done,
     /// It became an object.
     Completed,
+    /// It is none.
+    NoUpload,
     /// It could not be kept from being completed.
     NotAlone,
 }
@@ -75,6 +75,7 @@ impl Remover {
         match self.end(bucket, upload).await {
             Ok(Ended::Done) => figures.uploads = 1,
             Ok(Ended::Completed) => figures.changed = 1,
+            Ok(Ended::NoUpload) => {}
             Ok(Ended::NotAlone) => {
                 figures.failed = 1;
                 let what = self.marker_of(&bucket.path, upload).path();
@@ -98,8 +99,13 @@ impl Remover {
             Err(KeyLockRefusal::Held) => return Ok(Ended::NotAlone),
         };
         let head = InternalRequest::new(Method::HEAD, self.marker_of(&bucket.path, upload)).with(X_NEWEST, "true");
-        if self.client.tell(&head, &[2, 404]).await? == 404 {
+        let marker = self.client.ask(&head, &[2, 404]).await?;
+        if !marker.status().is_success() {
             return Ok(Ended::Completed);
+        }
+        // An object of a client, which has the same container to itself.
+        if !marker.headers().contains_key(HAS_CONTENT_TYPE) {
+            return Ok(Ended::NoUpload);
         }
         match self.standing(bucket, upload).await? {
             KeyStanding::MadeByIt => {
@@ -135,29 +141,40 @@ impl Remover {
         self.client.tell(&container, &[2]).await?;
         let key = bucket.path.with_object(upload.key.as_str());
         let mut queries = vec![String::new()];
-        if bucket.keeps_versions {
-            let marker = PageMarker::default();
-            let query = marker.query(&upload.key, MOST_VERSIONS.min(self.page), true);
-            let rows: Vec<BucketRow> = self.client.listing(&bucket.path, query, |_| true).await?;
-            let versions = rows.iter().filter(|row| row.name() == upload.key);
-            queries.extend(versions.map(|row| format!("version-id={}", quote(row.version_id()))));
-        }
         let mut standing = KeyStanding::Nothing;
-        for query in queries {
-            let look = InternalRequest {
-                query,
-                ..InternalRequest::new(Method::HEAD, key.clone())
+        // Pages of its versions, all of which may be made by it.
+        let mut marker = bucket.keeps_versions.then(PageMarker::default);
+        loop {
+            for query in queries {
+                let look = InternalRequest {
+                    query,
+                    ..InternalRequest::new(Method::HEAD, key.clone())
+                };
+                let found = (self.client.ask(&look.with(X_NEWEST, "true"), &[2, 404, 405])).await?;
+                let made_by = found.headers().get(UPLOAD_OF_OBJECT);
+                if made_by.is_some_and(|made_by| made_by.as_bytes() == upload.id.as_bytes()) {
+                    return Ok(KeyStanding::MadeByIt);
+                }
+                if found.status().is_success() {
+                    standing = KeyStanding::MadeOtherwise;
+                }
+            }
+            let Some(behind) = marker else {
+                return Ok(standing);
             };
-            let found = (self.client.ask(&look.with(X_NEWEST, "true"), &[2, 404, 405])).await?;
-            let made_by = found.headers().get(UPLOAD_OF_OBJECT);
-            if made_by.is_some_and(|made_by| made_by.as_bytes() == upload.id.as_bytes()) {
-                return Ok(KeyStanding::MadeByIt);
-            }
-            if found.status().is_success() {
-                standing = KeyStanding::MadeOtherwise;
-            }
+            let query = behind.query(&upload.key, self.page, true);
+            let is_behind = |rows: &[BucketRow]| rows.last().is_none_or(|last| behind.is_before(last, true));
+            let rows: Vec<BucketRow> = self.client.listing(&bucket.path, query, is_behind).await?;
+            let versions = rows.iter().filter(|row| row.name() == upload.key);
+            queries = versions
+                .map(|row| format!("version-id={}", quote(row.version_id())))
+                .collect();
+            let last = rows.last().filter(|last| last.name() == upload.key);
+            marker = last.map(|last| PageMarker {
+                name: last.name().to_owned(),
+                version: last.version_id().to_owned(),
+            });
         }
-        Ok(standing)
     }
 
     /// Leaves the marker of an open upload.

@@ -162,6 +162,7 @@ fn containers_of_a_bucket() {
         ("b", "b"),
         ("\0versions\0b", "b"),
         ("b+segments", "b"),
+        ("\0versions\0b+segments", "b"),
         ("\0other\0b", "\0other\0b"),
     ] {
         assert_eq!(bucket_of(container), bucket);

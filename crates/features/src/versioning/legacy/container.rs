@@ -1,7 +1,8 @@
 //! How a container says where its versions go: `X-Versions-Location` and `X-History-Location`, stored as
 //! `X-Container-Sysmeta-Versions-Location` and `-Mode`.
 //!
-//! Always holds: only one of the two is set; setting one wins over removing it in the same request.
+//! Always holds: only one of the two is set; setting one wins over removing it in the same request; a bucket with an
+//! object lock has neither.
 
 use super::{HISTORY, STACK};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -15,10 +16,28 @@ const STORED_MODE: HeaderName = HeaderName::from_static("x-container-sysmeta-ver
 
 /// Answers a PUT or POST of a container.
 pub(super) async fn write(allowed: bool, mut request: ClientRequest, next: Next) -> Response {
-    match translate(allowed, &mut request.headers) {
-        Ok(()) => read(request, next).await,
-        Err(refusal) => *refusal,
+    if let Err(refusal) = translate(allowed, &mut request.headers) {
+        return *refusal;
     }
+    let is_set = request
+        .headers
+        .get(STORED_LOCATION)
+        .is_some_and(|location| !location.is_empty());
+    if is_set && is_locked(&request, &next).await {
+        let text = "A container whose objects can be locked keeps versions by itself.";
+        return reply::html(409, text.into());
+    }
+    read(request, next).await
+}
+
+/// Whether the container is a bucket with an object lock, which its older writes would pass by.
+async fn is_locked(request: &ClientRequest, next: &Next) -> bool {
+    let Some(entity) = request.entity.as_deref() else {
+        return false;
+    };
+    let container = entity.container.as_deref().unwrap_or_default();
+    let info = next.info().container(&entity.account, container).await;
+    info.bucket_lock().is_some()
 }
 
 /// Answers with where versions go, as clients say it.

@@ -190,6 +190,23 @@ async fn containers_say_where_versions_go() {
     assert_eq!(ask(off, asked, Answer::new(|_| reply::status(404))).await.status(), 412);
 }
 
+#[tokio::test]
+async fn a_bucket_with_an_object_lock_keeps_versions_by_itself() {
+    for (name, value, status) in [
+        ("x-versions-location", "v", 409),
+        ("x-history-location", "v", 409),
+        ("x-versions-location", "", 204),
+        ("x-remove-history-location", "1", 204),
+    ] {
+        let core = Answer::new(|_| reply::status(204));
+        let mut info = ContainerInfo::default();
+        info.sysmeta.insert("s3api-object-lock".into(), "Enabled".into());
+        *core.container.lock().unwrap() = Arc::new(info);
+        let asked = with_headers(request("POST", "/v1/a/c"), &[(name, value)]);
+        assert_eq!(ask(legacy(), asked, core).await.status(), status, "{name}: {value}");
+    }
+}
+
 proptest! {
     #[test]
     fn any_listing_is_read(text in "\\PC*", location in "[a-z%0-9/]*") {
