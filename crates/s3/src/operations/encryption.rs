@@ -132,11 +132,10 @@ fn no_algorithm(value: &str) -> S3Error {
 
 /// Says in an answer that the object is encrypted whose headers `swift` are, or that was put with this answer.
 pub(super) fn show(answer: &mut HeaderMap, swift: &HeaderMap) {
-    let is_list = |name: &str| swift.contains_key(name);
-    let is_whole = match is_list("x-static-large-object") {
+    let is_whole = match swift.contains_key("x-static-large-object") {
         true => swift.contains_key(X_SEGMENTS_ENCRYPTED),
         // What a list of a prefix leads to is known when it is read only.
-        false => !is_list("x-object-manifest"),
+        false => !swift.contains_key("x-object-manifest"),
     };
     if is_whole && swift.contains_key(X_CRYPTO_CIPHER) {
         show_of_upload(answer);
@@ -194,8 +193,7 @@ fn read(configuration: &Element) -> Result<&'static str, S3Error> {
     let algorithm = algorithm.filter(|_| rule.name == "Rule").ok_or(MALFORMED_XML)?;
     for element in rule.children.iter().chain(&algorithm.children) {
         match element.name.as_str() {
-            "ApplyServerSideEncryptionByDefault" | "BucketKeyEnabled" | "SSEAlgorithm" => {}
-            "KMSMasterKeyID" => {}
+            "ApplyServerSideEncryptionByDefault" | "BucketKeyEnabled" | "SSEAlgorithm" | "KMSMasterKeyID" => {}
             other => return Err(NOT_IMPLEMENTED.about("Element", other)),
         }
     }
