@@ -6,6 +6,7 @@ import pytest
 
 from clients.test_access_keys import Keys, s3_of
 from clients.test_boto3 import bucket, client_of, code_of, store  # noqa: F401 (fixtures)
+from harness import filters
 from harness.client import Client
 
 DENIED = "AccessDenied"
@@ -169,3 +170,31 @@ def test_ownership_controls(s3, bucket):  # noqa: F811
     assert code_of(s3.put_bucket_ownership_controls, Bucket=bucket, OwnershipControls={"Rules": [{"ObjectOwnership": "None"}]}) == "MalformedXML"
     s3.delete_bucket_ownership_controls(Bucket=bucket)
     assert code_of(s3.get_bucket_ownership_controls, Bucket=bucket) == "OwnershipControlsNotFoundError"
+
+
+def test_public_lists_in_xml_are_blocked(request, make_system):
+    if request.config.getoption("--sut") == "openstack":
+        pytest.skip("OpenStack's s3api has no public access blocks")
+    s3 = client_of(make_system("separate", overrides=filters.overrides(s3api={"s3_acl": "true"})).start())
+    s3.create_bucket(Bucket="blocked")
+    s3.put_object(Bucket="blocked", Key="k", Body=b"x")
+    owner = {"ID": "test:tester"}
+
+    def grants(**grantee):
+        return {"Owner": owner, "Grants": [{"Grantee": {"Type": "CanonicalUser", **owner}, "Permission": "FULL_CONTROL"},
+                                           {"Grantee": grantee, "Permission": "READ"}]}
+
+    everybody = [grants(Type="Group", URI=f"http://acs.amazonaws.com/groups/global/{group}") for group in ("AllUsers", "AuthenticatedUsers")]
+    calls = ((s3.put_bucket_acl, {"Bucket": "blocked"}), (s3.put_object_acl, {"Bucket": "blocked", "Key": "k"}))
+    for blocks in (False, True):
+        s3.put_public_access_block(Bucket="blocked", PublicAccessBlockConfiguration={"BlockPublicAcls": blocks})
+        for call, about in calls:
+            call(**about, AccessControlPolicy=grants(Type="CanonicalUser", ID="test:tester3"))
+            for public in everybody:
+                if blocks:
+                    assert code_of(call, **about, AccessControlPolicy=public) == DENIED
+                    assert code_of(call, **about, ACL="public-read") == DENIED
+                else:
+                    call(**about, AccessControlPolicy=public)
+            shown = (s3.get_object_acl if "Key" in about else s3.get_bucket_acl)(**about)["Grants"]
+            assert any(grant["Grantee"]["Type"] == "Group" for grant in shown) is not blocks

@@ -3,7 +3,7 @@
 use identity::TokenCache;
 use request_pipeline::SharedCache;
 use serde_json::Value;
-use settings::{ProxyConf, SettingsError, SwiftConf, VersionedWritesSettings};
+use settings::{EncryptionSettings, ProxyConf, SettingsError, SwiftConf, VersionedWritesSettings};
 
 use settings::declare::{Options, Scope};
 use std::sync::Arc;
@@ -37,6 +37,20 @@ impl FeatureContext<'_> {
             ));
         }
         Ok(settings.allow_object_versioning)
+    }
+
+    /// Whether everything that is stored from behind the last of these filters is encrypted.
+    pub(crate) fn encrypts_behind(&self, filters: &[&str]) -> Result<bool, SettingsError> {
+        let pipeline = &self.conf.pipeline.filters;
+        let last = pipeline
+            .iter()
+            .rposition(|filter| filters.contains(&filter.egg.as_str()));
+        let behind = pipeline.get(last.map_or(0, |last| last + 1)..).unwrap_or_default();
+        let Some(filter) = behind.iter().find(|filter| filter.egg == "encryption") else {
+            return Ok(false);
+        };
+        let settings: EncryptionSettings = Options::read(&filter.options)?;
+        Ok(!settings.disable_encryption)
     }
 
     /// Where a filter's metrics go, as its section says.

@@ -185,6 +185,7 @@ pub const FEATURES: &[(&str, Make)] = &[
             settings,
             limits,
             cors,
+            context.encrypts_behind(&AUTHENTICATORS)?,
             context.world.clone(),
         )))
     }),

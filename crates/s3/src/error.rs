@@ -51,6 +51,7 @@ codes! {
     INVALID_BUCKET_STATE = "InvalidBucketState", 409, "The request is not valid with the current state of the bucket.";
     INVALID_CHUNK_SIZE = "InvalidChunkSizeError", 403, "Only the last chunk is allowed to have a size less than 8192 bytes";
     INVALID_DIGEST = "InvalidDigest", 400, "The Content-MD5 you specified was invalid.";
+    INVALID_ENCRYPTION_ALGORITHM = "InvalidEncryptionAlgorithmError", 400, "The encryption request that you specified is not valid. The valid value is AES256.";
     INVALID_LOCATION = "InvalidLocationConstraint", 400, "The specified location constraint is not valid.";
     INVALID_PART = "InvalidPart", 400, "One or more of the specified parts could not be found.  The part may not have been uploaded, or the specified entity tag may not match the part's entity tag.";
     INVALID_PART_ORDER = "InvalidPartOrder", 400, "The list of parts was not in ascending order.Parts list must specified in order by part number.";
@@ -60,6 +61,7 @@ codes! {
     INVALID_REQUEST = "InvalidRequest", 400, "Invalid Request.";
     INVALID_RETENTION_PERIOD = "InvalidRetentionPeriod", 400, "The retention period is not valid.";
     INVALID_STORAGE_CLASS = "InvalidStorageClass", 400, "The storage class you specified is not valid.";
+    INVALID_TARGET_BUCKET = "InvalidTargetBucketForLogging", 400, "The target bucket for logging does not exist, is not owned by you, or does not have the appropriate grants for the log-delivery group.";
     INVALID_TAG = "InvalidTag", 400, "The tag provided was not a valid tag.";
     INVALID_TOKEN = "InvalidToken", 400, "The provided token is malformed or otherwise not valid.";
     INVALID_URI = "InvalidURI", 400, "Could not parse the specified URI";
@@ -76,6 +78,7 @@ codes! {
     MISSING_SECURITY_HEADER = "MissingSecurityHeader", 400, "Your request was missing a required header.";
     NO_SUCH_BUCKET = "NoSuchBucket", 404, "The specified bucket does not exist.";
     NO_SUCH_BUCKET_POLICY = "NoSuchBucketPolicy", 404, "The bucket policy does not exist";
+    NO_SUCH_ENCRYPTION = "ServerSideEncryptionConfigurationNotFoundError", 404, "The server side encryption configuration was not found";
     NO_SUCH_KEY = "NoSuchKey", 404, "The specified key does not exist.";
     NO_SUCH_LIFECYCLE = "NoSuchLifecycleConfiguration", 404, "The lifecycle configuration does not exist";
     NO_SUCH_LOCK_CONFIGURATION = "ObjectLockConfigurationNotFoundError", 404, "Object Lock configuration does not exist for this bucket";

@@ -146,9 +146,14 @@ impl PostForm {
             let header = match name.as_str() {
                 "acl" => "x-amz-acl",
                 name if HEADERS.contains(&name) => name,
-                name if ["x-amz-meta-", "x-amz-checksum-", "x-amz-object-lock-"]
-                    .iter()
-                    .any(|prefix| name.starts_with(prefix)) =>
+                name if [
+                    "x-amz-meta-",
+                    "x-amz-checksum-",
+                    "x-amz-object-lock-",
+                    "x-amz-server-side-encryption",
+                ]
+                .iter()
+                .any(|prefix| name.starts_with(prefix)) =>
                 {
                     name
                 }
@@ -246,7 +251,7 @@ impl PostForm {
         if let Ok(value) = HeaderValue::try_from(url) {
             answer.headers_mut().insert(LOCATION, value);
         }
-        for name in ["etag", "x-amz-version-id"] {
+        for name in ["etag", "x-amz-version-id", "x-amz-server-side-encryption"] {
             if let Some(value) = stored.headers().get(name) {
                 answer.headers_mut().insert(name, value.clone());
             }

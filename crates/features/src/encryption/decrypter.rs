@@ -7,7 +7,9 @@
 use super::cipher::{BodyKey, first_byte};
 use super::meta::{BadMeta, CryptoMeta, EncryptedValue};
 use super::parts::ByteRangeParts;
-use super::{BODY_META, CRYPTO_ETAG, ENCRYPTED_USER_META, EncryptionError, LISTED_ETAG, USER_META, USER_META_KEY};
+use super::{
+    BODY_META, CIPHER, CRYPTO_ETAG, ENCRYPTED_USER_META, EncryptionError, LISTED_ETAG, USER_META, USER_META_KEY,
+};
 use crate::encryption::keymaster::{EncryptionKeys, Key, KeyError, RootSecrets};
 use bytes::Bytes;
 use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue};
@@ -49,8 +51,7 @@ pub(super) fn object(
                 let key = meta.body_key(object_key(&keys)?).map_err(EncryptionError::Object)?;
                 content = Some(BodyKey { key, iv });
             }
-            head.headers
-                .insert(X_CRYPTO_CIPHER, HeaderValue::from_static("AES_CTR_256"));
+            head.headers.insert(X_CRYPTO_CIPHER, CIPHER);
         }
     }
     decrypter.etag(&mut head.headers, body_meta.as_ref())?;

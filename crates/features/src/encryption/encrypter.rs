@@ -14,7 +14,7 @@
 use super::cipher::{Cipher, new_iv, new_key};
 use super::meta::{self, encrypt_value};
 use super::{
-    BODY_META, CRYPTO_ETAG, EMPTY, ENCRYPTED_USER_META, ETAG_MAC, EncryptionError, LISTED_ETAG, USER_META,
+    BODY_META, CIPHER, CRYPTO_ETAG, EMPTY, ENCRYPTED_USER_META, ETAG_MAC, EncryptionError, LISTED_ETAG, USER_META,
     USER_META_KEY, secrets_of,
 };
 use crate::encryption::keymaster::{EncryptionKeys, Key, KeyError};
@@ -25,7 +25,7 @@ use http::header::{ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_M
 use md5::{Digest, Md5};
 use parking_lot::Mutex;
 use peer::Body;
-use peer::message::header_names::X_ETAG_IS_AT;
+use peer::message::header_names::{X_CRYPTO_CIPHER, X_ETAG_IS_AT};
 use request_pipeline::{
     ClientRequest, Footers, Response,
     constraints::{check_metadata, joined},
@@ -203,13 +203,17 @@ impl Ending {
     }
 }
 
-/// The answer to a PUT with the entity tag that the client knows.
+/// The answer to a PUT with the entity tag that the client knows; for features in front it says that the body is
+/// encrypted, unless there was none.
 pub(super) fn in_the_clear(mut response: Response, plain: &Mutex<Plain>) -> Response {
-    if let Some(etag) = plain.lock().etag.take()
-        && response.status().is_success()
-        && response.headers().contains_key(ETAG)
-    {
-        insert(response.headers_mut(), ETAG, &etag);
+    let etag = plain.lock().etag.take();
+    let Some(etag) = etag.filter(|_| response.status().is_success()) else {
+        return response;
+    };
+    let headers = response.headers_mut();
+    headers.insert(X_CRYPTO_CIPHER, CIPHER);
+    if headers.contains_key(ETAG) {
+        insert(headers, ETAG, &etag);
     }
     response
 }

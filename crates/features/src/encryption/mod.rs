@@ -46,6 +46,8 @@ const LISTED_ETAG: HeaderName = HeaderName::from_static("x-object-sysmeta-contai
 const USER_META_KEY: HeaderName = HeaderName::from_static("x-object-transient-sysmeta-crypto-meta");
 const ENCRYPTED_USER_META: &str = "x-object-transient-sysmeta-crypto-meta-";
 const USER_META: &str = "x-object-meta-";
+/// What [`peer::message::header_names::X_CRYPTO_CIPHER`] says of what was or is encrypted.
+const CIPHER: HeaderValue = HeaderValue::from_static("AES_CTR_256");
 /// The MD5 of nothing.
 const EMPTY: &str = "d41d8cd98f00b204e9800998ecf8427e";
 

@@ -6,6 +6,7 @@ use crate::testing::{request, with_headers};
 use bytes::Bytes;
 use http::HeaderMap;
 use parking_lot::Mutex;
+use peer::message::header_names::X_CRYPTO_CIPHER;
 use request_pipeline::{Core, Feature, InfoSource, Pipeline};
 use settings::declare::{Options, Scope};
 use std::path::Path;
@@ -148,6 +149,7 @@ async fn stored(keymaster: &str, headers: &[(&'static str, &str)]) -> Arc<Disk> 
     let pipeline = pipeline(&disk, Some(keymaster), "");
     let (status, headers, _) = text(pipeline.run(put(TEXT, headers)).await).await;
     assert_eq!((status, header(&headers, "etag")), (201, MD5));
+    assert_eq!(header(&headers, X_CRYPTO_CIPHER.as_str()), "AES_CTR_256");
     disk
 }
 
@@ -307,6 +309,7 @@ async fn empty_bodies_stay_as_they_are() {
             .run(put("", &[("etag", "x"), (name, listed), ("x-object-meta-a", "b")]))
             .await;
         assert_eq!(header(response.headers(), "etag"), "stored");
+        assert!(!response.headers().contains_key(X_CRYPTO_CIPHER));
         let headers = disk.headers.lock().clone();
         assert!(!headers.contains_key("x-object-sysmeta-crypto-body-meta"));
         assert_eq!(header(&headers, name) != listed, is_hidden);

@@ -205,14 +205,52 @@ fn what_settings_call_served_is_here() {
     }
 }
 
+/// S3 says that objects are encrypted where this is so.
+#[test]
+fn what_stands_behind_encrypts() {
+    for (pipeline, options, expected) in [
+        ("s3api tempauth keymaster encryption", "", true),
+        (
+            "s3api tempauth slo keymaster encryption",
+            "disable_encryption = no\n",
+            true,
+        ),
+        (
+            "s3api tempauth keymaster encryption",
+            "disable_encryption = yes\n",
+            false,
+        ),
+        ("keymaster encryption s3api tempauth", "", false),
+        ("s3api keymaster encryption tempauth", "", false),
+        ("s3api tempauth slo", "", false),
+    ] {
+        let encrypts = with_context(
+            pipeline,
+            &["s3api", "tempauth", "slo", "keymaster", "encryption"],
+            options,
+            |context| context.encrypts_behind(&AUTHENTICATORS).unwrap(),
+        );
+        assert_eq!(encrypts, expected, "{pipeline} {options}");
+    }
+}
+
 fn gateway(pipeline: &str) -> Pipeline {
+    let filters = ["healthcheck", "proxy_logging", "memcache", "slo", "tempauth"];
+    let features = with_context(pipeline, &filters, "user_test_tester = testing .admin\n", |context| {
+        build(context).unwrap()
+    });
+    Pipeline::new(features, Arc::new(Answer::new(|_| reply::status(404))))
+}
+
+/// What `make` makes of a pipeline of these filters, the last of which has options.
+fn with_context<T>(pipeline: &str, filters: &[&str], options: &str, make: impl FnOnce(&FeatureContext<'_>) -> T) -> T {
     let mut text = format!(
         "[DEFAULT]\nbind_port = 1\n[pipeline:main]\npipeline = {pipeline} proxy-server\n[app:proxy-server]\nuse = egg:swift#proxy\n"
     );
-    for filter in ["healthcheck", "proxy_logging", "memcache", "slo", "tempauth"] {
+    for filter in filters {
         text.push_str(&format!("[filter:{filter}]\nuse = egg:swift#{filter}\n"));
     }
-    text.push_str("user_test_tester = testing .admin\n");
+    text.push_str(options);
     let conf = ProxyConf::from_documents(&Document::parse(Path::new("p.conf"), &text).unwrap(), None).unwrap();
     let hash = Document::parse(Path::new("swift.conf"), "[swift-hash]\nswift_hash_path_suffix = s\n").unwrap();
     let swift = SwiftConf::from_document(&hash).unwrap();
@@ -223,8 +261,7 @@ fn gateway(pipeline: &str) -> Pipeline {
         world: &world,
         cache: None,
     };
-    let features = build(&context).unwrap();
-    Pipeline::new(features, Arc::new(Answer::new(|_| reply::status(404))))
+    make(&context)
 }
 
 #[tokio::test]

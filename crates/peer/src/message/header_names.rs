@@ -223,8 +223,10 @@ names! {
     X_INBOUND_TIMESTAMP = "x-backend-inbound-x-timestamp";
     /// The feature that makes up the body.
     X_CONTENT_GENERATOR = "x-backend-content-generator";
-    /// The cipher that a body goes through.
+    /// The cipher that a body goes through, on its way in and on its way out.
     X_CRYPTO_CIPHER = "x-backend-crypto-cipher";
+    /// Of a static large object: every segment was encrypted when the list was put.
+    X_SEGMENTS_ENCRYPTED = "x-object-sysmeta-slo-segments-encrypted";
     /// The content type that a link has of its own.
     X_OWN_CONTENT_TYPE = "x-backend-own-content-type";
 }

@@ -192,6 +192,17 @@ impl AccessControl {
         self.owner.as_deref().map_or(allow_no_owner, |owner| owner == user)
     }
 
+    /// Whether it grants anything to everybody, or to all who sign their requests.
+    pub(crate) fn is_public(&self) -> bool {
+        let is_public = |grantee: &AclGrantee| {
+            matches!(
+                grantee,
+                AclGrantee::Group(AclGroup::AllUsers | AclGroup::AuthenticatedUsers)
+            )
+        };
+        self.grants.iter().any(|(_, grantee)| is_public(grantee))
+    }
+
     /// Whether the user may do this.
     pub(crate) fn allows(&self, permission: AclPermission, user: &str, allow_no_owner: bool) -> bool {
         let is_granted = |(granted, grantee): &(AclPermission, AclGrantee)| {
@@ -268,6 +279,7 @@ mod tests {
             owner: None,
             grants: vec![logs],
         };
+        assert!(list.is_public() && !nobodys.is_public());
         assert!(!nobodys.allows(AclPermission::Read, "x", false));
         assert!(nobodys.allows(AclPermission::Read, "x", true));
     }

@@ -53,6 +53,7 @@ actions! {
     GET_BUCKET_ACL = "GetBucketAcl", READ;
     GET_BUCKET_LOCATION = "GetBucketLocation", LIST;
     GET_BUCKET_LOGGING = "GetBucketLogging", READ;
+    GET_ENCRYPTION = "GetEncryptionConfiguration", READ;
     GET_LIFECYCLE = "GetLifecycleConfiguration", READ;
     GET_LOCK_CONFIGURATION = "GetBucketObjectLockConfiguration", READ;
     GET_OWNERSHIP = "GetBucketOwnershipControls", READ;
@@ -77,6 +78,8 @@ actions! {
     LIST_VERSIONS = "ListBucketVersions", LIST;
     LIST_PARTS = "ListMultipartUploadParts", LIST;
     PUT_BUCKET_ACL = "PutBucketAcl", None;
+    PUT_BUCKET_LOGGING = "PutBucketLogging", None;
+    PUT_ENCRYPTION = "PutEncryptionConfiguration", None;
     PUT_LIFECYCLE = "PutLifecycleConfiguration", None;
     PUT_LOCK_CONFIGURATION = "PutBucketObjectLockConfiguration", None;
     PUT_OWNERSHIP = "PutBucketOwnershipControls", None;
@@ -237,9 +240,10 @@ fn of_bucket(method: &Method, sub: Option<&str>) -> Action {
         None => (LIST_BUCKET, CREATE_BUCKET, DELETE_BUCKET),
         Some("acl") => (GET_BUCKET_ACL, PUT_BUCKET_ACL, UNNAMED),
         Some("delete") if *method == Method::POST => return DELETE_OBJECT,
+        Some("encryption") => (GET_ENCRYPTION, PUT_ENCRYPTION, PUT_ENCRYPTION),
         Some("lifecycle") => (GET_LIFECYCLE, PUT_LIFECYCLE, PUT_LIFECYCLE),
         Some("location") => (GET_BUCKET_LOCATION, UNNAMED, UNNAMED),
-        Some("logging") => (GET_BUCKET_LOGGING, UNNAMED, UNNAMED),
+        Some("logging") => (GET_BUCKET_LOGGING, PUT_BUCKET_LOGGING, UNNAMED),
         Some("object-lock") => (GET_LOCK_CONFIGURATION, PUT_LOCK_CONFIGURATION, UNNAMED),
         Some("ownershipControls") => (GET_OWNERSHIP, PUT_OWNERSHIP, PUT_OWNERSHIP),
         Some("policy") => (GET_BUCKET_POLICY, PUT_BUCKET_POLICY, DELETE_BUCKET_POLICY),
@@ -321,6 +325,9 @@ mod tests {
             (Method::POST, "/b?delete", &[], "s3:DeleteObject b"),
             (Method::DELETE, "/b?policy", &[], "s3:DeleteBucketPolicy b"),
             (Method::DELETE, "/b?lifecycle", &[], "s3:PutLifecycleConfiguration b"),
+            (Method::DELETE, "/b?encryption", &[], "s3:PutEncryptionConfiguration b"),
+            (Method::PUT, "/b?logging", &[], "s3:PutBucketLogging b"),
+            (Method::DELETE, "/b?logging", &[], "s3: b"),
             (Method::DELETE, "/b?replication", &[], "s3: b"),
             (Method::HEAD, "/b/k?versionId=1", &[], "s3:GetObjectVersion b/k"),
             (

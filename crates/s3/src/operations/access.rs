@@ -1,4 +1,4 @@
-//! Access control lists, as far as Swift's own express them, and sub-resources that nothing has here.
+//! Access control lists, as far as Swift's own express them.
 //!
 //! Always holds: what an answer says of readers and writers is what `X-Container-Read` and `X-Container-Write` say.
 
@@ -50,12 +50,6 @@ pub(super) async fn put_bucket_acl(operation: Operation<'_>) -> Done {
         true => Ok(empty(200)),
         false => Err(operation.bucket_refusal(&response)),
     }
-}
-
-/// GetBucketLogging: of no bucket.
-pub(super) async fn logging(operation: Operation<'_>) -> Done {
-    operation.head_of_bucket().await?;
-    Ok(document(XmlWriter::document("BucketLoggingStatus")))
 }
 
 impl Operation<'_> {

@@ -63,7 +63,7 @@ impl Operation<'_> {
             }
             let block = public_access::of_metadata(&container.sysmeta);
             if block.block_acls && bucket == self.bucket() && self.asks_for_public_acl() {
-                return Err(ACCESS_DENIED.saying("Public ACLs are blocked by the bucket's public access block."));
+                return Err(public_access::blocked());
             }
             if block.ignore_acls {
                 ignoring.push(bucket.to_owned());

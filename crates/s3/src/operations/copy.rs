@@ -2,6 +2,7 @@
 
 use super::access_checks::OBJECTS_LIST;
 use super::conditional::LEASE;
+use super::encryption::{self, AskedEncryption};
 use super::{Done, Operation, document, headers, tag_set, versions};
 use crate::call::is_bucket_name;
 use crate::checksum_of_parts::StoredChecksum;
@@ -55,7 +56,9 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
     let source = source(&operation)?;
     let replaces = directive(&operation, "x-amz-metadata-directive")?;
     let replaces_tags = directive(&operation, "x-amz-tagging-directive")?;
-    if !replaces && source.version.is_none() && source.bucket == operation.bucket() && source.key == operation.key() {
+    let encrypts = operation.check_encryption().await?;
+    let is_same = encrypts != AskedEncryption::Request && !replaces;
+    if is_same && source.version.is_none() && source.bucket == operation.bucket() && source.key == operation.key() {
         return Err(INVALID_REQUEST.saying(
             "This copy request is illegal because it is trying to copy an object to itself without changing the \
              object's metadata, storage class, website redirect location or encryption attributes.",
@@ -123,7 +126,9 @@ pub(super) fn copied(
     if let Some(checksum) = checksum {
         xml.text(checksum.algorithm.element(), &checksum.value);
     }
-    document(xml)
+    let mut answer = document(xml);
+    encryption::show(answer.headers_mut(), swift);
+    answer
 }
 
 /// `x-amz-copy-source`: `/bucket/key`, percent-encoded, perhaps with a version.

@@ -3,8 +3,8 @@
 //! Always holds: user metadata comes back under the name it was sent with; `_` travels as `=5F`, as Swift's servers
 //! (like OpenStack's) do not take names with underscores.
 
-use super::tag_set;
-use crate::error::{INVALID_STORAGE_CLASS, METADATA_TOO_LARGE, NOT_IMPLEMENTED, S3Error};
+use super::{encryption, tag_set};
+use crate::error::{INVALID_STORAGE_CLASS, METADATA_TOO_LARGE, S3Error};
 use http::HeaderMap;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH,
@@ -49,9 +49,6 @@ pub(super) fn stored(request: &HeaderMap) -> Result<HeaderMap, S3Error> {
         if let Some(value) = request.get(&name) {
             out.insert(name, value.clone());
         }
-    }
-    if request.contains_key("x-amz-server-side-encryption") {
-        return Err(NOT_IMPLEMENTED.saying("Server-side encryption is not supported."));
     }
     if let Some(class) = request.get("x-amz-storage-class")
         && class != "STANDARD"
@@ -110,6 +107,7 @@ pub(super) fn shown(swift: &HeaderMap) -> HeaderMap {
     if let Some(etag) = etag(swift) {
         out.insert(ETAG, etag);
     }
+    encryption::show(&mut out, swift);
     if let Some(expiry) = expiry(swift) {
         out.insert("x-amz-expiration", expiry);
     }

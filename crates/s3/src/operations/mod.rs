@@ -21,6 +21,8 @@
 //! | tags | `tagging.rs` |
 //! | object lock: retention, legal hold | `object_lock/` |
 //! | GetObjectAttributes | `attributes.rs` |
+//! | encryption: what asks for it, what says that it is there | `encryption.rs` |
+//! | where a bucket's access log is to go | `logging.rs` |
 //! | Swift's canned ACLs, and what buckets and objects never have here | `access.rs` |
 //! | S3's own ACLs (`s3_acl`), what they allow | `access_checks.rs`, `own_acl.rs` |
 
@@ -32,9 +34,11 @@ mod bucket;
 mod bucket_policy;
 mod conditional;
 mod copy;
+mod encryption;
 mod headers;
 pub(crate) mod lifecycle;
 pub(crate) mod listing;
+mod logging;
 mod multi_delete;
 mod multipart;
 mod object;
@@ -76,6 +80,8 @@ pub struct S3Operations {
     settings: Arc<S3ApiSettings>,
     limits: Limits,
     cors: CorsSettings,
+    /// What is stored from here is encrypted.
+    encrypts: bool,
     world: World,
 }
 
@@ -93,12 +99,13 @@ struct Operation<'a> {
 type Done = Result<Response, S3Error>;
 
 impl S3Operations {
-    /// As configured.
-    pub fn new(settings: Arc<S3ApiSettings>, limits: Limits, cors: CorsSettings, world: World) -> Self {
+    /// As configured; `encrypts` says that features behind this one encrypt all that is stored.
+    pub fn new(settings: Arc<S3ApiSettings>, limits: Limits, cors: CorsSettings, encrypts: bool, world: World) -> Self {
         Self {
             settings,
             limits,
             cors,
+            encrypts,
             world,
         }
     }
@@ -188,7 +195,11 @@ impl Operation<'_> {
             ((true, false), &Method::GET, Some("lifecycle")) => lifecycle::get(self).await,
             ((true, false), &Method::PUT, Some("lifecycle")) => lifecycle::put(self).await,
             ((true, false), &Method::DELETE, Some("lifecycle")) => lifecycle::delete(self).await,
-            ((true, false), &Method::GET, Some("logging")) => access::logging(self).await,
+            ((true, false), &Method::GET, Some("logging")) => logging::get(self).await,
+            ((true, false), &Method::PUT, Some("logging")) => logging::put(self).await,
+            ((true, false), &Method::GET, Some("encryption")) => encryption::get(self).await,
+            ((true, false), &Method::PUT, Some("encryption")) => encryption::put(self).await,
+            ((true, false), &Method::DELETE, Some("encryption")) => encryption::delete(self).await,
             ((true, _), _, Some("object-lock" | "retention" | "legal-hold")) => object_lock::run(self).await,
             ((true, false), &Method::HEAD, None) => bucket::head(self).await,
             ((true, false), &Method::PUT, None) => bucket::create(self).await,

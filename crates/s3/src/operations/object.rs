@@ -4,7 +4,7 @@ use super::access_checks::OBJECTS_LIST;
 use super::bucket::empty;
 use super::conditional::WriteGate;
 use super::object_lock::headers as lock_headers;
-use super::{Done, Operation, headers, versions};
+use super::{Done, Operation, encryption, headers, versions};
 use crate::checksum::{Algorithm, md5_of_header};
 use crate::checksum_of_parts::{STORED_CHECKSUM, StoredChecksum};
 use crate::error::{
@@ -134,6 +134,7 @@ fn narrow(head: &mut http::response::Parts, part: Option<u32>, range: Option<&He
 /// PutObject.
 pub(super) async fn put(mut operation: Operation<'_>) -> Done {
     let mut stored = headers::stored(&operation.request.headers)?;
+    operation.check_encryption().await?;
     stored.extend(operation.list_of_new(OBJECTS_LIST)?);
     if let Some(lock) = operation.asked_lock_of_body().await? {
         set_object_lock(&mut stored, &lock);
@@ -236,6 +237,7 @@ fn stored_answer(response: &Response) -> Response {
         answer.headers_mut().insert(LAST_MODIFIED, written.clone());
     }
     versions::show(answer.headers_mut(), response.headers());
+    encryption::show(answer.headers_mut(), response.headers());
     answer
 }
 

@@ -6,7 +6,7 @@
 
 use super::access_checks::{BUCKETS_LIST, OBJECTS_LIST, header};
 use super::bucket::empty;
-use super::{Done, Operation, document};
+use super::{Done, Operation, document, public_access};
 use crate::acl::{self, AccessControl};
 use crate::error::{
     ACCESS_DENIED, METHOD_NOT_ALLOWED, MISSING_SECURITY_HEADER, NOT_IMPLEMENTED, OPERATION_ABORTED, S3Error,
@@ -76,12 +76,21 @@ impl Operation<'_> {
             None if body.is_empty() => Err(MISSING_SECURITY_HEADER.about("MissingHeaderName", "x-amz-acl")),
             None => {
                 let list = acl::read(&body)?;
+                if list.is_public() && self.blocks_public_acls().await {
+                    return Err(public_access::blocked());
+                }
                 match list.owner.as_ref() == Some(&owner) {
                     true => Ok(list),
                     false => Err(ACCESS_DENIED.into()),
                 }
             }
         }
+    }
+
+    /// Whether the bucket's public access block refuses public lists. Those in headers are refused before.
+    async fn blocks_public_acls(&self) -> bool {
+        let container = self.next.info().container(&self.account().account, self.bucket()).await;
+        public_access::of_metadata(&container.sysmeta).block_acls
     }
 
     /// Writes the object whose headers these are with another list.

@@ -1,12 +1,13 @@
 //! Public access block and ownership controls of buckets.
 //!
-//! Both are in the container's system metadata. What the block forbids is refused in `admission.rs` (canned ACLs), here
-//! in `bucket_policy.rs` (policies), and left out of the rights in `admission.rs` (ignored and restricted ones).
+//! Both are in the container's system metadata. What the block forbids is refused in `admission.rs` (ACLs in headers),
+//! `own_acl.rs` (ACLs in bodies) and `bucket_policy.rs` (policies), and left out of the rights in `admission.rs` (ignored
+//! and restricted ones).
 //! Always holds: requests of Swift's API see neither.
 
 use super::bucket::empty;
 use super::{Done, Operation, document};
-use crate::error::{MALFORMED_XML, NO_SUCH_OWNERSHIP, NO_SUCH_PUBLIC_ACCESS_BLOCK, S3Error};
+use crate::error::{ACCESS_DENIED, MALFORMED_XML, NO_SUCH_OWNERSHIP, NO_SUCH_PUBLIC_ACCESS_BLOCK, S3Error};
 use crate::payload::collect;
 use crate::xml::{Element, XmlWriter};
 use http::{HeaderMap, Method};
@@ -65,11 +66,17 @@ pub(super) fn of_headers(bucket: &HeaderMap) -> PublicAccessBlock {
     PublicAccessBlock::read(text_of(bucket, BLOCK))
 }
 
-fn text_of<'a>(bucket: &'a HeaderMap, name: &str) -> &'a str {
+/// A header's text; nothing where it is not there.
+pub(super) fn text_of<'a>(bucket: &'a HeaderMap, name: &str) -> &'a str {
     bucket
         .get(name)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default()
+}
+
+/// The refusal of a public ACL.
+pub(super) fn blocked() -> S3Error {
+    ACCESS_DENIED.saying("Public ACLs are blocked by the bucket's public access block.")
 }
 
 /// PutPublicAccessBlock.
@@ -140,7 +147,8 @@ pub(super) async fn delete_ownership(operation: Operation<'_>) -> Done {
 }
 
 impl Operation<'_> {
-    async fn document_named(&mut self, root: &str) -> Result<Element, S3Error> {
+    /// The document in the body, which has this root.
+    pub(super) async fn document_named(&mut self, root: &str) -> Result<Element, S3Error> {
         let signed = self.signed_body();
         let body = collect(&mut self.request, signed.as_ref(), LARGEST_DOCUMENT).await?;
         let document = Element::parse(&body).map_err(|_| MALFORMED_XML)?;
@@ -151,7 +159,7 @@ impl Operation<'_> {
     }
 
     /// Stores system metadata of the bucket; an empty text takes away what is stored.
-    async fn store(&self, header: &'static str, text: &str, status: u16) -> Done {
+    pub(super) async fn store(&self, header: &'static str, text: &str, status: u16) -> Done {
         let mut post = self.further(Method::POST, self.container());
         post.set_header(header, text);
         let response = self.send(post).await;

@@ -82,6 +82,41 @@ async fn stored_as_openstack_stores_it() {
 }
 
 #[tokio::test]
+async fn lists_say_whether_all_their_segments_are_encrypted() {
+    const CIPHER: (&str, &str) = ("x-backend-crypto-cipher", "AES_CTR_256");
+    const ALL: &str = "x-object-sysmeta-slo-segments-encrypted";
+    let store = store();
+    store.put_with("c/e", "eeeee", &[CIPHER]);
+    let large = [
+        CIPHER,
+        ("x-static-large-object", "True"),
+        ("x-object-sysmeta-slo-etag", "x"),
+        ("x-object-sysmeta-slo-size", "5"),
+        (ALL, "true"),
+    ];
+    store.put_with("c/large", "[]", &large[..4]);
+    store.put_with("c/large-encrypted", "[]", &large);
+    for (manifest, is_encrypted) in [
+        (
+            r#"[{"path": "/c/e"}, {"path": "/c/e", "range": "2-3"}, {"data": "eHl6"}]"#,
+            true,
+        ),
+        (r#"[{"path": "/c/e"}, {"path": "/c/a"}]"#, false),
+        (r#"[{"path": "/c/large"}]"#, false),
+        (r#"[{"path": "/c/large-encrypted"}]"#, true),
+    ] {
+        let target = "/v1/a/c/m?multipart-manifest=put";
+        let length = manifest.len().to_string();
+        let mut asked = with_headers(request("PUT", target), &[("content-length", &length), (ALL, "true")]);
+        asked.body = Body::whole(manifest);
+        let answer = tell(store.ask(slo(), asked).await).await;
+        let kept = store.objects.lock()["/v1/a/c/m"].headers.contains_key(ALL);
+        assert_eq!((answer.status, kept), (201, is_encrypted), "{manifest}");
+        assert_eq!(answer.headers.contains_key(ALL), is_encrypted, "{manifest}");
+    }
+}
+
+#[tokio::test]
 async fn mistakes_are_reported_and_nothing_is_stored() {
     let store = store();
     for (manifest, status, expected) in [

@@ -19,6 +19,7 @@ use futures_util::{StreamExt, stream};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue, LAST_MODIFIED, TRANSFER_ENCODING, USER_AGENT};
 use http::{HeaderName, Method, StatusCode};
 use md5::{Digest, Md5};
+use peer::message::header_names::{X_CRYPTO_CIPHER, X_SEGMENTS_ENCRYPTED};
 use peer::{Body, BodyError};
 use request_pipeline::{ClientRequest, Next, Response, is_true, reply};
 use serde_json::{Map, Value};
@@ -253,6 +254,7 @@ impl Upload {
     }
 
     async fn store(mut self, whole: Stored) -> Response {
+        let is_encrypted = whole.is_encrypted();
         let etag = vocabulary::hex::encode(whole.md5.finalize());
         let promised = self
             .request
@@ -272,6 +274,10 @@ impl Upload {
         };
         let headers = &mut self.request.headers;
         headers.remove(TRANSFER_ENCODING);
+        headers.remove(X_SEGMENTS_ENCRYPTED);
+        if is_encrypted {
+            headers.insert(X_SEGMENTS_ENCRYPTED, HeaderValue::from_static("true"));
+        }
         headers.insert(STATIC_LARGE_OBJECT, HeaderValue::from_static("True"));
         headers.insert(ETAG_AT, header_text(&etag));
         headers.insert(SIZE_AT, HeaderValue::from(whole.length));
@@ -281,7 +287,11 @@ impl Upload {
         self.request.body = Body::whole(json);
         let mut response = self.next.run(self.request).await;
         if response.status().is_success() {
-            response.headers_mut().insert(ETAG, header_text(&format!("\"{etag}\"")));
+            let headers = response.headers_mut();
+            headers.insert(ETAG, header_text(&format!("\"{etag}\"")));
+            if is_encrypted {
+                headers.insert(X_SEGMENTS_ENCRYPTED, HeaderValue::from_static("true"));
+            }
         }
         response
     }
@@ -294,6 +304,7 @@ struct Seen {
     content_type: String,
     modified: String,
     is_large: bool,
+    is_encrypted: bool,
 }
 
 impl Seen {
@@ -307,6 +318,8 @@ impl Seen {
             content_type: header(CONTENT_TYPE).to_owned(),
             modified: Timestamp::from_seconds(modified).iso(),
             is_large: is_large(headers),
+            is_encrypted: headers.contains_key(X_CRYPTO_CIPHER)
+                && (!is_large(headers) || headers.contains_key(X_SEGMENTS_ENCRYPTED)),
         }
     }
 }
@@ -346,9 +359,16 @@ struct Stored {
     segments: Vec<Value>,
     length: u64,
     md5: Md5,
+    /// Of the objects, of which there is one at least, some are not encrypted.
+    has_plain: bool,
 }
 
 impl Stored {
+    /// Whether what the list names is encrypted. What stands in the list itself is encrypted as the list is.
+    fn is_encrypted(&self) -> bool {
+        !self.has_plain
+    }
+
     fn add_data(&mut self, bytes: &Bytes) {
         let mut fields = Map::new();
         fields.insert("data".into(), BASE64.encode(bytes).into());
@@ -373,6 +393,7 @@ impl Stored {
         if seen.is_large {
             fields.insert("sub_slo".into(), true.into());
         }
+        self.has_plain |= !seen.is_encrypted && seen.length > 0;
         self.segments.push(Value::Object(fields));
         self.length = self
             .length

@@ -6,7 +6,7 @@
 use super::super::access_checks::{OBJECTS_LIST, UPLOADS_LIST};
 use super::super::conditional::LONG_LEASE;
 use super::super::object_lock::parts::noted_lock;
-use super::super::{Done, Operation, document};
+use super::super::{Done, Operation, document, encryption, versions};
 use super::checksums::Claims;
 use super::list::SegmentRow;
 use super::{HAS_CONTENT_TYPE, Named, OBJECTS_CONTENT_TYPE, OpenUpload, UPLOAD_OF_OBJECT};
@@ -73,6 +73,7 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
         }
         Err(error) => return Err(error),
     };
+    operation.check_encryption_of(&open.headers).await?;
     let parts = operation.parts(&open.id).await?;
     operation.check_sizes(&open, &parts, &named)?;
     let checksum = operation.checksum_of_whole(&open, &named, &claims).await?;
@@ -102,14 +103,19 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
     drop(gate);
     operation.delete_unnamed(&open, &parts, &named).await;
     let mut answer = result(&operation, &etag, checksum.as_ref());
-    super::super::versions::show(answer.headers_mut(), response.headers());
+    versions::show(answer.headers_mut(), response.headers());
+    encryption::show_of_parts(answer.headers_mut(), response.headers());
     Ok(answer)
 }
 
 /// The answer to a completion that came again; nothing where the object was made of other parts.
 fn repeated(operation: &Operation<'_>, etag: &str, object: &HeaderMap) -> Option<Response> {
     let is_same = object.get(S3_ETAG).is_some_and(|made| made == etag);
-    is_same.then(|| result(operation, etag, StoredChecksum::read(object).as_ref()))
+    is_same.then(|| {
+        let mut answer = result(operation, etag, StoredChecksum::read(object).as_ref());
+        encryption::show(answer.headers_mut(), object);
+        answer
+    })
 }
 
 impl Operation<'_> {

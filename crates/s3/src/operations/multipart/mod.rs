@@ -26,7 +26,7 @@ pub(super) mod part;
 
 use super::access_checks::UPLOADS_LIST;
 use super::object_lock::parts;
-use super::{Done, Operation, document, headers};
+use super::{Done, Operation, document, encryption, headers};
 use crate::checksum_of_parts::StoredChecksum;
 use crate::checksum_of_parts::WantedChecksum;
 use crate::error::{INTERNAL_ERROR, NO_SUCH_UPLOAD, S3Error};
@@ -75,6 +75,8 @@ pub(super) async fn create(operation: Operation<'_>) -> Done {
     if let Some(kept) = checksum.and_then(WantedChecksum::stored) {
         stored.insert(CHECKSUM_OF_PARTS, kept);
     }
+    let encrypts = operation.check_encryption().await?;
+    encrypts.note(&mut stored);
     stored.extend(operation.list_of_new(UPLOADS_LIST)?);
     if let Some(lock) = operation.asked_lock().await? {
         parts::note_lock(&mut stored, &lock);
@@ -99,6 +101,9 @@ pub(super) async fn create(operation: Operation<'_>) -> Done {
     xml.text("Key", operation.key());
     xml.text("UploadId", &upload);
     let mut answer = document(xml);
+    if operation.service.encrypts {
+        encryption::show_of_upload(answer.headers_mut());
+    }
     if let Some(WantedChecksum { algorithm, kind }) = checksum {
         let headers = answer.headers_mut();
         headers.insert("x-amz-checksum-algorithm", HeaderValue::from_static(algorithm.shown()));

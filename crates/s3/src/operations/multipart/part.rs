@@ -18,6 +18,7 @@ pub(in super::super) async fn put(mut operation: Operation<'_>) -> Done {
     let number = number_of(&operation)?;
     let open = operation.open_upload().await?;
     open.check_algorithm(algorithm_sent(&operation))?;
+    operation.check_encryption_of(&open.headers).await?;
     let mut stored = HeaderMap::new();
     stored.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     let part = operation.part(&open.id, number);
@@ -28,6 +29,7 @@ pub(in super::super) async fn put(mut operation: Operation<'_>) -> Done {
 pub(in super::super) async fn copy(operation: Operation<'_>) -> Done {
     let number = number_of(&operation)?;
     let open = operation.open_upload().await?;
+    operation.check_encryption_of(&open.headers).await?;
     let source = source(&operation)?;
     let found = look_at_source(&operation, &source).await?;
     let range = operation.request.headers.get(RANGE_OF_SOURCE).cloned();
