@@ -162,7 +162,8 @@ fn drive_counts(bays: u32) -> Vec<u32> {
     counts
 }
 
-/// The best clusters, the best first; how many are asked for does not change them. Of recipes that differ only in how many drives are in a node the better one.
+/// The best clusters, the best first; how many are asked for does not change them. Of recipes that differ only in how
+/// many drives are in a node the better one.
 pub fn search(
     question: PurchaseQuestion,
     inventory: &PurchaseInventory,

@@ -393,7 +393,7 @@ mod tests {
             "x-amz-object-lock-retain-until-date",
             "x-amz-object-lock-legal-hold",
         ];
-        let mut request = request_pipeline::Request::new(Method::POST, "/b".into(), "/b".into());
+        let mut request = Request::new(Method::POST, "/b".into(), "/b".into());
         form(&names.map(|name| (name, "v")), "").make_put(&mut request, None);
         for name in names {
             assert_eq!(request.headers.get(name).unwrap(), "v");

@@ -335,7 +335,7 @@ fn each<F, T>(files: Vec<F>, check: fn(F) -> Result<T, Fault>) -> Result<Vec<T>,
     files.into_iter().map(check).collect()
 }
 
-/// Kinds of one sort are told apart by their names.
+/// Kinds of one sort have different names.
 fn named_apart<'a>(kind: &str, names: impl Iterator<Item = &'a String>) -> Result<(), Fault> {
     let mut seen = BTreeSet::new();
     for name in names {

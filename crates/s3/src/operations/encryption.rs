@@ -1,7 +1,7 @@
 //! Server-side encryption (SSE-S3): who asks for it, what a bucket asks for, what says that an object is encrypted.
 //!
-//! Swift's `encryption`, further in, encrypts everything or nothing. So a request that asks for it changes nothing where
-//! it is there, and is refused where it is not.
+//! Swift's `encryption`, further in, encrypts everything or nothing. So a request that asks for it changes nothing
+//! where it is there, and is refused where it is not.
 //! Always holds: an answer calls an object encrypted only where `encryption` says that it has encrypted or decrypted
 //! its body, and of an object made of parts, all of them; where a request, its upload or its bucket asks for encryption
 //! and there is none, nothing is stored.
@@ -37,7 +37,7 @@ const UPLOAD_ASKS: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-
 const NO_ENCRYPTION: &str = "this gateway does not encrypt: put the filters keymaster and encryption into its pipeline \
                              behind authentication, without disable_encryption.";
 
-/// Who asks that what is stored be encrypted.
+/// The side that asks that what is stored be encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AskedEncryption {
     Request,
@@ -55,7 +55,7 @@ impl AskedEncryption {
 }
 
 impl Operation<'_> {
-    /// Who asks that what the request stores be encrypted; refused where that cannot be done.
+    /// The side that asks that what the request stores be encrypted; refused where that cannot be done.
     pub(super) async fn check_encryption(&self) -> Result<AskedEncryption, S3Error> {
         let asked = match self.request_asks()? {
             true => AskedEncryption::Request,

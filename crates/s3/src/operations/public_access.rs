@@ -1,8 +1,8 @@
 //! Public access block and ownership controls of buckets.
 //!
 //! Both are in the container's system metadata. What the block forbids is refused in `admission.rs` (ACLs in headers),
-//! `own_acl.rs` (ACLs in bodies) and `bucket_policy.rs` (policies), and left out of the rights in `admission.rs` (ignored
-//! and restricted ones).
+//! `own_acl.rs` (ACLs in bodies) and `bucket_policy.rs` (policies), and left out of the rights in `admission.rs`
+//! (ignored and restricted ones).
 //! Always holds: requests of Swift's API see neither.
 
 use super::bucket::empty;

@@ -1,7 +1,7 @@
 //! Whether a bucket's container servers agree on its rules.
 //!
 //! A database that was away (a drive, a server) may know rules that have been taken away since, or nothing of versions
-//! that are kept since. What it makes due would be deleted though nobody wants that any more.
+//! that are kept since. What it makes due would be deleted although no rule asks for that any more.
 //! Always holds: rules count only while more than half of the primaries answer and all that answer know just these; a
 //! bucket whose servers differ waits until replication has made them equal.
 
@@ -47,11 +47,11 @@ fn is_same(headers: &HeaderMap, bucket: &RuledBucket) -> bool {
 }
 
 fn judge(answers: &[Option<bool>]) -> Option<&'static str> {
-    let said = answers.iter().flatten();
-    if said.clone().any(|is_same| !is_same) {
+    let responses = answers.iter().flatten();
+    if responses.clone().any(|is_same| !is_same) {
         return Some("its rules or its versioning have changed, or its servers do not agree on them yet");
     }
-    (said.count() * 2 <= answers.len()).then_some("too few of its servers say which rules it has")
+    (responses.count() * 2 <= answers.len()).then_some("too few of its servers say which rules it has")
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! walked in pages, and what is due is deleted through upkeep's own gateway.
 //! Always holds: what goes is the version that was looked at, never what was written after; where versions are kept,
 //! the current one stays behind a delete marker; a bucket is worked on by one of its primaries at a time, each pass by
-//! another one, so that none depends on one drive; rules count while the bucket's servers agree on them; memory is that of a page; after a crash everything is judged anew.
+//! another one, so that none depends on one drive; rules count while the bucket's servers agree on them; memory is that
+//! of a page; after a crash everything is judged anew.
 //! Deliberately absent: what rules mean (`lifecycle`), how the gateway keeps versions (`features`).
 //!
 //! | question | file |
