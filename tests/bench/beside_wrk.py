@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,16 +78,30 @@ def pinned(at, command):
     return ["taskset", "-c", str(allowed[at % len(allowed)]), *map(str, command)]
 
 
+def highest_memory(pid):
+    """Bytes that a process has held at most so far; 0 when it has ended. What `wait4` says counts the memory of the process that
+    started it, too."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+
+
 def measured(command):
     """Runs a loader: (standard output, processor seconds, MiB of memory)."""
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(pinned(0, command), stdout=output, stderr=subprocess.STDOUT)
-        _, status, usage = os.wait4(process.pid, 0)
+        memory, ended = 0, 0
+        while not ended:
+            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+            memory = memory if ended else max(memory, highest_memory(process.pid))
+            time.sleep(0 if ended else 0.02)
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         text = output.read()
         assert process.returncode == 0, (command, text)
-        return text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+        return text, usage.ru_utime + usage.ru_stime, memory / 2**20
 
 
 def by_wrk(url, connections, seconds):

@@ -94,6 +94,16 @@ def test_stopping_finishes_what_is_running(up, number):
     assert Client(up.auth_url).get("c", "o") == b"z" * 200_000
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_right_after_the_ready_line_is_not_lost(up, number):
+    """The line may be read before upkeep has begun; a signal then ends the start, too."""
+    for _ in range(3):
+        up.start()
+        up.process.signal(number)
+        assert up.process.child.wait(20) == 0
+        up.stop()
+
+
 def test_open_to_the_world_it_makes_keys_of_its_own(tmp_path):
     port = free_port()
     up = MartletUp(tmp_path / "data", port=port, host="0.0.0.0")

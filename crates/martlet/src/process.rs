@@ -9,6 +9,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{Uid, User, initgroups, setgid, setuid};
 use peer::http_server::Shutdown;
 use settings::WorkerCount;
+use std::cell::RefCell;
 use std::future::Future;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -23,6 +24,12 @@ const SOON: Duration = Duration::from_secs(5);
 
 /// How long threads may take to end that have nothing more to do. One that does not hangs in a call to the system.
 const PARTING: Duration = Duration::from_secs(2);
+
+tokio::task_local! {
+    /// What listens since before `main` began, until [`asked_to_end`] takes it: a signal that comes while the process
+    /// still starts, or between its readiness and the wait for its end, is not lost.
+    static SINCE_START: RefCell<Option<StopSignals>>;
+}
 
 /// Runs `main` on `threads` threads. `main` is to end at most `patience` after SIGTERM; the process does so in any
 /// case.
@@ -40,7 +47,10 @@ pub fn run<T>(
     };
     let runtime = builder.worker_threads(threads.max(1)).enable_all().build();
     let runtime = runtime.map_err(no_threads)?;
-    let result = runtime.block_on(main);
+    let result = runtime.block_on(async {
+        let signals = StopSignals::listen()?;
+        SINCE_START.scope(RefCell::new(Some(signals)), main).await
+    });
     upkeep::end_programs();
     let since = Instant::now();
     // Without a limit this would wait for threads that hang on a drive.
@@ -147,9 +157,14 @@ pub async fn until_asked_to_end(world: &World, shutdown: &Shutdown) -> Result<()
     Ok(())
 }
 
-/// Completes on SIGTERM or Ctrl-C.
+/// Completes on SIGTERM or Ctrl-C; the first time also when one came since [`run`] began.
 pub async fn asked_to_end() -> Result<(), CommandFailure> {
-    StopSignals::listen()?.came().await;
+    let kept = SINCE_START.try_with(RefCell::take).ok().flatten();
+    let signals = match kept {
+        Some(signals) => signals,
+        None => StopSignals::listen()?,
+    };
+    signals.came().await;
     Ok(())
 }
 
