@@ -133,7 +133,7 @@ def test_forms(servers):
     assert (status, headers["x-amz-server-side-encryption"], said(s3.head_object(Bucket=bucket, Key="k"))) == (204, "AES256", "AES256")
     s3 = servers.gateway(encrypts=False)
     status, _, answer = send(s3.generate_presigned_post(bucket, "other", Fields=field, Conditions=[field]), b"x")
-    assert status == 400 and b"<Code>InvalidRequest" in answer
+    assert status == 501 and b"<Code>NotImplemented" in answer
     assert code_of(s3.head_object, Bucket=bucket, Key="other") == "404"
 
 
@@ -181,14 +181,14 @@ def test_without_encryption_nothing_that_asks_for_it_is_stored(servers, how):
         for call, arguments in ((s3.put_object, {"Body": SECRET}), (s3.create_multipart_upload, {}),
                                 (s3.copy_object, {"CopySource": f"{open_bucket}/plain"})):
             code, words = refusal(call, Bucket=name, Key="k", **asked, **arguments)
-            assert code == "InvalidRequest" and "encryption" in words and "keymaster" in words
+            assert code == "NotImplemented" and "encryption" in words and "keymaster" in words
         assert "k" not in [found["Key"] for found in s3.list_objects_v2(Bucket=name).get("Contents", [])]
     # Some clients have it among the parameters of URLs.
     asking = client_of(servers.cluster)
     asking.meta.events.register("before-sign.s3.PutObject", ask_by_parameter)
-    assert code_of(asking.put_object, Bucket=open_bucket, Key="k", Body=SECRET) == "InvalidRequest"
-    assert code_of(s3.upload_part, **begun, PartNumber=2, Body=b"x") == "InvalidRequest"
-    assert refusal(s3.put_bucket_encryption, Bucket=open_bucket, ServerSideEncryptionConfiguration=RULES)[0] == "InvalidRequest"
+    assert code_of(asking.put_object, Bucket=open_bucket, Key="k", Body=SECRET) == "NotImplemented"
+    assert code_of(s3.upload_part, **begun, PartNumber=2, Body=b"x") == "NotImplemented"
+    assert refusal(s3.put_bucket_encryption, Bucket=open_bucket, ServerSideEncryptionConfiguration=RULES)[0] == "NotImplemented"
     assert code_of(s3.get_bucket_encryption, Bucket=open_bucket) == "ServerSideEncryptionConfigurationNotFoundError"
     s3.delete_bucket_encryption(Bucket=bucket)
     assert said(s3.put_object(Bucket=bucket, Key="k", Body=SECRET)) is None

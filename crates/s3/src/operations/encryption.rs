@@ -11,8 +11,7 @@
 use super::public_access::text_of;
 use super::{Done, Operation};
 use crate::error::{
-    INVALID_ARGUMENT, INVALID_ENCRYPTION_ALGORITHM, INVALID_REQUEST, MALFORMED_XML, NO_SUCH_ENCRYPTION,
-    NOT_IMPLEMENTED, S3Error,
+    INVALID_ARGUMENT, INVALID_ENCRYPTION_ALGORITHM, MALFORMED_XML, NO_SUCH_ENCRYPTION, NOT_IMPLEMENTED, S3Error,
 };
 use crate::xml::{Element, XmlWriter};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -99,7 +98,7 @@ impl Operation<'_> {
     fn must_encrypt(&self, who: &str) -> Result<(), S3Error> {
         match self.service.encrypts {
             true => Ok(()),
-            false => Err(INVALID_REQUEST.saying(format!("{who} asks for encryption, and {NO_ENCRYPTION}"))),
+            false => Err(NOT_IMPLEMENTED.saying(format!("{who} asks for encryption, and {NO_ENCRYPTION}"))),
         }
     }
 }
