@@ -1,7 +1,8 @@
 //! `DELETE ?version-id=`: one version goes.
 //!
-//! Always holds: the link goes before the version that it shows; the link of a version that S3's object lock holds
-//! stays.
+//! Always holds: the link goes before the version that it shows; the link of a version that S3's object lock is known
+//! to hold stays. Not held yet: of a version that is locked in just this moment the link goes, and its deletion is
+//! refused after that, so that the version stays and its name is gone (docs/plan.md).
 
 use super::names::VersionId;
 use super::write::{linked_version, look_at};
