@@ -2,7 +2,6 @@
 where there is none, nothing that asks for it is stored. Where a bucket's access log is to go is stored, too."""
 
 import io
-import os
 
 import pytest
 from boto3.s3.transfer import TransferConfig
@@ -11,6 +10,7 @@ from clients.test_boto3 import MIB, client_of, code_of
 from clients.test_boto3_post import send
 from harness import filters
 from harness.client import Client
+from harness.disk import contents
 from harness.systems import make
 
 AES = {"ServerSideEncryption": "AES256"}
@@ -44,8 +44,7 @@ class Servers:
 
     def stored(self, text):
         """Whether the text lies on a device in the clear."""
-        files = [path for path in self.cluster.srv.rglob("*") if path.is_file()]
-        return any(text in path.read_bytes() + b"".join(os.getxattr(path, name) for name in os.listxattr(path)) for path in files)
+        return any(text in stored for _, stored in contents(self.cluster.srv))
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,16 @@ def files(srv):
     return [Path(folder) / name for folder, _, names in os.walk(srv) for name in names if not name.startswith(".updates-")]
 
 
+def contents(srv):
+    """Every file below the devices directory, notes of what is under way among them, with its bytes and those of its extended
+    attributes together. What a server removes or renames meanwhile is left out."""
+    for path in (Path(folder) / name for folder, _, names in os.walk(srv) for name in names):
+        try:
+            yield path, path.read_bytes() + b"".join(os.getxattr(path, name) for name in os.listxattr(path))
+        except FileNotFoundError:
+            continue
+
+
 def temporary(srv):
     """Files left in any device's tmp directory, plus half-renamed ones elsewhere."""
     return [path for path in files(srv) if path.parent.name == "tmp" or path.suffix == ".tmp"]

@@ -4,13 +4,13 @@ secret was rotated; nothing of them lies on a device in the clear."""
 import base64
 import hashlib
 import json
-import os
 import re
 
 import pytest
 
 from harness import journey
 from harness.client import Client
+from harness.disk import contents
 from harness.waiting import until
 
 PIPELINE = ("catch_errors gatekeeper healthcheck proxy-logging cache listing_formats tempauth copy slo dlo versioned_writes "
@@ -86,10 +86,7 @@ def check(client, container, unconditional=()):
 def check_devices(cluster):
     """Nothing secret lies anywhere, neither its text nor its fingerprint."""
     secrets = [SECRET[:20], b"must not be found either", *(hashlib.md5(body).hexdigest().encode() for body in BODIES.values() if body)]
-    for path in cluster.srv.rglob("*"):
-        if not path.is_file():
-            continue
-        stored = path.read_bytes() + b"".join(os.getxattr(path, name) for name in os.listxattr(path))
+    for path, stored in contents(cluster.srv):
         assert not [secret for secret in secrets if secret in stored], path
 
 
