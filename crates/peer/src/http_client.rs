@@ -3,7 +3,8 @@
 //! A connection serves one request at a time and goes back to its server's pool once its answer has
 //! been read to the end; one that broke is forgotten. A request that meets a connection which the
 //! other side closed in the meantime is sent again on a new one: a write to a node ([`HttpClient::send`]) only when
-//! none of it has left, a read, and what is in memory ([`HttpClient::fetch`]), in any case.
+//! none of it has left, or when its body waits for the node's word, a read, and what is in memory
+//! ([`HttpClient::fetch`]), in any case.
 //! With `Expect: 100-continue` the body waits for the node's word ([`crate::Feed::started`] then
 //! tells the feeder); a node that neither continues nor refuses runs into the response time-out.
 //! A body with a footer goes as MIME (`footer_mime.rs`), and only to a node that says it understands it.
@@ -14,9 +15,9 @@ use crate::cluster_tls::ClusterClient;
 use crate::connect::{Connector, HttpConnection, PeerError, Timeouts};
 use crate::footer_mime;
 use crate::idle::{IdleConnections, MAX_IDLE};
-use crate::message::Message;
 use crate::message::header_names::X_OBJ_METADATA_FOOTER;
-use crate::{Call, RawCall, Response, Url};
+use crate::message::{Message, RequestContext};
+use crate::{Call, Digest, RawCall, Response, Url};
 use bytes::Bytes;
 use futures_util::Stream;
 use http::Method;
@@ -85,18 +86,20 @@ impl HttpClient {
             authority: format!("{host}:{port}"),
             over_tls: false,
         };
-        let read = repeated_read(&call);
-        let mut request = into_request(&node.authority, call, || self.boundary())?;
+        let mut repeated = Repeated::read(&call);
+        let (mut request, held) = into_request(&node.authority, call, || self.boundary())?;
+        repeated = held.map_or(repeated, Repeated::Held);
         for _ in 0..=MAX_IDLE {
             let Some(connection) = self.take_idle(&node) else { break };
-            request = match (self.exchange(connection, request, timeouts.response).await, &read) {
-                (Ok(exchanged), _) => return Ok(self.streaming(node, exchanged)),
-                (Err((_, Some(unsent))), _) => *unsent,
+            request = match self.exchange(connection, request, timeouts.response).await {
+                Ok(exchanged) => return Ok(self.streaming(node, exchanged)),
+                Err((_, Some(unsent))) => *unsent,
                 // The node may have closed it just as the request left.
-                (Err((PeerError::Broken(_), None)), Some(read)) => {
-                    into_request(&node.authority, read(), || self.boundary())?
-                }
-                (Err((error, None)), _) => return Err(error),
+                Err((PeerError::Broken(why), None)) => match repeated.once_more(&node.authority)? {
+                    Some(request) => request,
+                    None => return Err(PeerError::Broken(why)),
+                },
+                Err((error, None)) => return Err(error),
             };
         }
         let opening = self.connector.open(host, port, node.over_tls, timeouts.connect);
@@ -210,11 +213,34 @@ async fn give_back(idle: &Pool, server: Server, mut connection: HttpConnection) 
     }
 }
 
-/// Makes `call` once more, if it is one that changes nothing.
-fn repeated_read(call: &Call) -> Option<impl Fn() -> Call + use<>> {
-    let reads = matches!(call.message.method(), Method::GET | Method::HEAD);
-    let parts = reads.then(|| (call.context.clone(), call.message.clone()));
-    parts.map(|(context, message)| move || Call::new(context.clone(), message.clone()))
+/// What can be sent once more after it has left.
+enum Repeated {
+    /// Nothing: the node may have done what was asked.
+    Never,
+    /// A call that changes nothing.
+    Read(RequestContext, Message),
+    /// A request whose body waits: before it the node does nothing that lasts.
+    Held(HeldRequest),
+}
+
+impl Repeated {
+    fn read(call: &Call) -> Self {
+        match call.message.method() {
+            Method::GET | Method::HEAD => Self::Read(call.context.clone(), call.message.clone()),
+            _ => Self::Never,
+        }
+    }
+
+    fn once_more(&mut self, node: &str) -> Result<Option<http::Request<Body>>, PeerError> {
+        match self {
+            Self::Never => Ok(None),
+            Self::Read(context, message) => {
+                let call = Call::new(context.clone(), message.clone());
+                into_request(node, call, String::new).map(|(request, _)| Some(request))
+            }
+            Self::Held(held) => Ok(held.request()),
+        }
+    }
 }
 
 /// Says in `request` to whom it goes and what it asks there.
@@ -227,8 +253,12 @@ fn address<B>(request: &mut http::Request<B>, server: &str, uri: String) -> Resu
     Ok(())
 }
 
-/// The HTTP request for `call`; `boundary` is for a body that must be wrapped.
-fn into_request(node: &str, call: Call, boundary: impl FnOnce() -> String) -> Result<http::Request<Body>, PeerError> {
+/// The HTTP request for `call`, and what is kept of one whose body waits; `boundary` is for a body that must be wrapped.
+fn into_request(
+    node: &str,
+    call: Call,
+    boundary: impl FnOnce() -> String,
+) -> Result<(http::Request<Body>, Option<HeldRequest>), PeerError> {
     let mut call = with_length(call);
     let mut uri = call.address.url_path();
     if !call.query.is_empty() {
@@ -245,10 +275,13 @@ fn into_request(node: &str, call: Call, boundary: impl FnOnce() -> String) -> Re
         .headers()
         .get(http::header::EXPECT)
         .is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-    Ok(match expects {
-        true => hold_until_continue(request, has_footer),
-        false => request,
-    })
+    if !expects {
+        return Ok((request, None));
+    }
+    let mut held = HeldRequest::new(request, has_footer);
+    // Its body is there: nobody else has the request yet.
+    let request = held.request().ok_or(PeerError::Abandoned)?;
+    Ok((request, Some(held)))
 }
 
 /// The call with the length that its body has, where the message leaves it to the body.
@@ -270,49 +303,82 @@ fn with_length(call: Call) -> RawCall {
     call
 }
 
-/// Keeps the body back until the node has said `100 Continue`; one with a footer for good when the node
+/// A request whose body is kept back until the node has said `100 Continue`; one with a footer for good when the node
 /// does not say with it that it reads those.
-fn hold_until_continue(request: http::Request<Body>, has_footer: bool) -> http::Request<Body> {
-    let (open, gate) = oneshot::channel();
-    let open = Mutex::new(Some(open));
-    let mut request = request.map(|body| {
-        let (length, digest) = (body.length(), body.digest());
-        let held = Body::stream(Held { gate: Some(gate), body }, length);
-        digest.into_iter().fold(held, Body::with_digest)
-    });
-    hyper::ext::on_informational(&mut request, move |informational| {
-        if informational.status() == http::StatusCode::CONTINUE
-            && let Some(open) = open.lock().take()
-            && (!has_footer || says_yes(informational.headers().get(X_OBJ_METADATA_FOOTER)))
-        {
-            // The body may be gone already; then there is nothing to open.
-            let _ = open.send(());
+struct HeldRequest {
+    head: http::request::Parts,
+    length: Option<u64>,
+    digest: Option<Digest>,
+    has_footer: bool,
+    /// Until it begins.
+    body: HeldBody,
+}
+
+type HeldBody = Arc<Mutex<Option<Body>>>;
+
+impl HeldRequest {
+    fn new(request: http::Request<Body>, has_footer: bool) -> Self {
+        let (head, body) = request.into_parts();
+        Self {
+            head,
+            length: body.length(),
+            digest: body.digest(),
+            has_footer,
+            body: Arc::new(Mutex::new(Some(body))),
         }
-    });
-    request
+    }
+
+    /// To be sent; `None` once the body has begun. What was made before this gets no body any more.
+    fn request(&mut self) -> Option<http::Request<Body>> {
+        let body = self.body.lock().take()?;
+        self.body = Arc::new(Mutex::new(Some(body)));
+        let (open, gate) = oneshot::channel();
+        let held = Held::Waits(gate, self.body.clone());
+        let body = Body::stream(held, self.length);
+        let body = self.digest.iter().cloned().fold(body, Body::with_digest);
+        let mut request = http::Request::from_parts(self.head.clone(), body);
+        let (open, has_footer) = (Mutex::new(Some(open)), self.has_footer);
+        hyper::ext::on_informational(&mut request, move |informational| {
+            if informational.status() == http::StatusCode::CONTINUE
+                && let Some(open) = open.lock().take()
+                && (!has_footer || says_yes(informational.headers().get(X_OBJ_METADATA_FOOTER)))
+            {
+                // The body may be gone already; then there is nothing to open.
+                let _ = open.send(());
+            }
+        });
+        Some(request)
+    }
 }
 
 fn says_yes(value: Option<&http::HeaderValue>) -> bool {
     value.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"yes"))
 }
 
-struct Held {
-    gate: Option<oneshot::Receiver<()>>,
-    body: Body,
+/// The body of one attempt.
+enum Held {
+    Waits(oneshot::Receiver<()>, HeldBody),
+    Flows(Body),
 }
 
 impl Stream for Held {
     type Item = Result<Bytes, BodyError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Some(gate) = &mut self.gate {
-            if ready!(Pin::new(gate).poll(context)).is_err() {
-                // Refused with a final answer: nothing of the body is wanted.
+        if let Self::Waits(gate, body) = &mut *self {
+            let is_open = ready!(Pin::new(gate).poll(context)).is_ok();
+            // A closed gate leaves the body to the next attempt.
+            let body = is_open.then(|| body.lock().take()).flatten();
+            let Some(body) = body else {
+                // Refused with a final answer: nothing of the body is wanted. Or it goes over another connection.
                 return Poll::Ready(Some(Err(BodyError::Abandoned)));
-            }
-            self.gate = None;
+            };
+            *self = Self::Flows(body);
         }
-        http_body::Body::poll_frame(Pin::new(&mut self.body), context)
-            .map(|frame| frame.map(|f| f.map(|f| f.into_data().unwrap_or_default())))
+        match &mut *self {
+            Self::Flows(body) => http_body::Body::poll_frame(Pin::new(body), context)
+                .map(|frame| frame.map(|f| f.map(|f| f.into_data().unwrap_or_default()))),
+            Self::Waits(..) => Poll::Pending,
+        }
     }
 }

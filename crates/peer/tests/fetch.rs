@@ -1,11 +1,13 @@
 //! Requests to servers that are no storage nodes: the connection that is kept, one that was closed meanwhile, answers
-//! that are too long or too late. Reads of nodes survive a closed connection as well.
+//! that are too long or too late. Reads of nodes, and uploads that
+//! have not begun, survive a closed connection as well.
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request};
-use peer::{HttpClient, PeerError, RawCall, Target, Timeouts, Url};
+use http::header::{CONTENT_LENGTH, EXPECT};
+use http::{HeaderMap, HeaderValue, Method, Request};
+use peer::{Body, Call, HttpClient, PeerError, RawCall, Target, Timeouts, Url};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -15,6 +17,8 @@ use world::{Stream, World};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const MOST: u64 = 100;
+/// Of each request that waits for the node's word.
+const BODY: &str = "what is stored";
 
 /// A server that counts its connections and answers each request with its own number and the request's head.
 struct Echo {
@@ -50,7 +54,13 @@ async fn answer(mut stream: Box<dyn Stream>, requests: usize) {
         if number == requests {
             return;
         }
-        let body = String::from_utf8(head).unwrap().replace("\r\n", "|");
+        let mut body = String::from_utf8(head).unwrap().replace("\r\n", "|");
+        if body.contains("100-continue") {
+            stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await.unwrap();
+            let mut sent = [0; BODY.len()];
+            stream.read_exact(&mut sent).await.unwrap();
+            body.push_str(std::str::from_utf8(&sent).unwrap());
+        }
         let length = body.len();
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
         stream.write_all(answer.as_bytes()).await.unwrap();
@@ -101,6 +111,39 @@ async fn a_read_is_repeated_when_a_kept_connection_ends_below_it_and_a_write_is_
         assert_eq!(second.is_ok(), connections == 2, "{method}");
         assert_eq!(server.connections.load(Ordering::SeqCst), connections, "{method}");
     }
+}
+
+#[tokio::test]
+async fn a_body_that_waits_for_the_nodes_word_goes_over_another_connection() {
+    let world = World::real();
+    let server = start(&world, 1);
+    let client = HttpClient::new(world);
+    let target = Target {
+        device: "sda".into(),
+        partition: Partition(1),
+        path: Arc::new(EntityPath::account("a")),
+    };
+    let timeouts = Timeouts {
+        connect: PATIENCE,
+        response: PATIENCE,
+    };
+    // Its connection is kept when this ends.
+    client.fetch(&server.url, get(), MOST, PATIENCE).await.unwrap();
+    let mut headers = HeaderMap::new();
+    headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
+    headers.insert(CONTENT_LENGTH, BODY.len().into());
+    let call: Call = RawCall::new(Method::PUT, target, headers).into();
+    let (mut feed, body) = Body::channel(1, Some(BODY.len() as u64));
+    let sending = client.send("127.0.0.1", server.url.port(), call.with_body(body), timeouts);
+    let feeding = async {
+        assert!(feed.started().await);
+        assert!(feed.send(Bytes::from_static(BODY.as_bytes())).await);
+        feed.finish().await;
+    };
+    let (sent, ()) = tokio::join!(sending, feeding);
+    let answer = sent.unwrap().into_body().collect(1000).await.unwrap();
+    assert!(answer.ends_with(BODY.as_bytes()), "{answer:?}");
+    assert_eq!(server.connections.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
