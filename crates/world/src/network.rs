@@ -4,16 +4,21 @@
 //! ring files and `bind_ip`: host names are resolved by the system when they are no addresses.
 
 use crate::BoxFuture;
-use socket2::{Domain, Socket, Type};
-use std::io;
+use socket2::{Domain, SockRef, Socket, Type};
+use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use tokio::io::{AsyncRead, AsyncWrite};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Bytes that the system takes of an answer before the client is ready for them. Without a limit it takes up to 4 MiB:
 /// as much is read from devices, and held, for a client that takes nothing.
 const MOST_UNSENT: u32 = 256 * 1024;
+/// ... until [`TRUSTED`] bytes have been sent: many clients that take nothing may come at once.
+const FEW_UNSENT: u32 = 32 * 1024;
+const TRUSTED: u64 = 512 * 1024;
 
 /// A byte stream both ways.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -64,7 +69,7 @@ impl RealNetwork {
         socket.set_reuse_address(true)?;
         socket.set_nonblocking(true)?;
         // Connections inherit it.
-        socket.set_tcp_notsent_lowat(MOST_UNSENT)?;
+        socket.set_tcp_notsent_lowat(FEW_UNSENT)?;
         socket.bind(&address.into())?;
         socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
         Ok(socket.into())
@@ -137,11 +142,66 @@ impl Listener for TcpListener {
         Box::pin(async move {
             let (stream, from) = self.0.accept().await?;
             stream.set_nodelay(true)?;
-            Ok((Box::new(stream) as Box<dyn Stream>, from))
+            let accepted = Accepted { stream, sent: 0 };
+            Ok((Box::new(accepted) as Box<dyn Stream>, from))
         })
     }
 
     fn address(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
+    }
+}
+
+/// A connection that was accepted. More is given to the system at once when the client has shown that it reads.
+struct Accepted {
+    stream: tokio::net::TcpStream,
+    sent: u64,
+}
+
+impl Accepted {
+    fn count(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = written {
+            let was_trusted = self.sent >= TRUSTED;
+            self.sent = self.sent.saturating_add(bytes as u64);
+            if !was_trusted && self.sent >= TRUSTED {
+                // Without it answers go out in smaller pieces.
+                let _ = SockRef::from(&self.stream).set_tcp_notsent_lowat(MOST_UNSENT);
+            }
+        }
+        written
+    }
+}
+
+impl AsyncRead for Accepted {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Accepted {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.count(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.count(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
