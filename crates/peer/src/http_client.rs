@@ -253,7 +253,8 @@ fn address<B>(request: &mut http::Request<B>, server: &str, uri: String) -> Resu
     Ok(())
 }
 
-/// The HTTP request for `call`, and what is kept of one whose body waits; `boundary` is for a body that must be wrapped.
+/// The HTTP request for `call`, and what is kept of one whose body waits; `boundary` is for a body that must be
+/// wrapped.
 fn into_request(
     node: &str,
     call: Call,
@@ -279,7 +280,7 @@ fn into_request(
         return Ok((request, None));
     }
     let mut held = HeldRequest::new(request, has_footer);
-    // Its body is there: nobody else has the request yet.
+    // Its body is there: this is the first attempt.
     let request = held.request().ok_or(PeerError::Abandoned)?;
     Ok((request, Some(held)))
 }

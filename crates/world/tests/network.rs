@@ -29,7 +29,7 @@ async fn connected() -> (TcpStream, Box<dyn Stream>) {
     (client.into(), server)
 }
 
-/// Bytes that are taken of at most `most` while nobody reads.
+/// Bytes that are taken of at most `most` while the client does not read.
 async fn taken(server: &mut Box<dyn Stream>, most: usize, patience: Duration) -> usize {
     let (piece, mut taken) = ([0; PIECE], 0);
     while taken < most {
