@@ -89,6 +89,8 @@ names! {
     X_LOCK_CHANGE = "x-backend-object-lock-change";
     /// The segments of the large object that is put are locked as it is; between features of a gateway.
     X_SEGMENTS_LOCKED = "x-backend-object-lock-segments";
+    /// A version is to be deleted only while it is not the current one; between upkeep and its gateway.
+    X_UNLESS_CURRENT = "x-backend-unless-current";
     /// Whether there is an object, in the answer to LOCK.
     X_OBJECT_EXISTS = "x-backend-object-exists";
 }

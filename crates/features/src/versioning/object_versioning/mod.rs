@@ -13,6 +13,8 @@
 
 mod account;
 mod container;
+mod key_lock;
+mod link;
 mod listing;
 mod locks;
 mod names;
@@ -21,13 +23,14 @@ mod removal;
 mod write;
 
 use http::{HeaderValue, Method};
+pub(super) use link::LinkRemoval;
 use names::{Hidden, VersionId};
 use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_LOCK_CHANGE};
 use request_pipeline::{ClientRequest, ContainerInfo, Feature, Next, Response, reply, set_header};
 use std::sync::Arc;
 use vocabulary::names::RESERVED;
 use vocabulary::{EntityPath, Limits, Policies};
-use world::Clock;
+use world::World;
 
 /// In the access log, and in nothing else.
 const SOURCE: &str = "OV";
@@ -46,11 +49,12 @@ pub struct ObjectVersioning {
     policies: Policies,
     listing_limit: usize,
     account_limit: usize,
-    clock: Arc<dyn Clock>,
+    world: World,
     unique: write::Unique,
 }
 
 /// What a container's description says about versions.
+#[derive(Clone)]
 struct Versioned {
     hidden: Hidden,
     enabled: bool,
@@ -89,13 +93,13 @@ impl Asked {
 
 impl ObjectVersioning {
     /// `allowed` is `allow_object_versioning`.
-    pub fn new(allowed: bool, policies: Policies, limits: &Limits, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(allowed: bool, policies: Policies, limits: &Limits, world: World) -> Self {
         Self {
             allowed,
             policies,
             listing_limit: limits.container_listing_limit,
             account_limit: limits.account_listing_limit,
-            clock,
+            world,
             unique: write::Unique::default(),
         }
     }
