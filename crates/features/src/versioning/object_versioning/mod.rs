@@ -22,8 +22,10 @@ mod read;
 mod removal;
 mod write;
 
+pub(super) use container::BOTH_MODES;
 use http::{HeaderValue, Method};
 pub(super) use link::LinkRemoval;
+pub(super) use listing::SWITCH;
 use names::{Hidden, VersionId};
 use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_LOCK_CHANGE};
 use request_pipeline::{ClientRequest, ContainerInfo, Feature, Next, Response, reply, set_header};
