@@ -3,6 +3,7 @@
 use super::access_checks::OBJECTS_LIST;
 use super::conditional::LEASE;
 use super::encryption::{self, AskedEncryption};
+use super::headers::DELETE_AT;
 use super::{Done, Operation, document, headers, tag_set, versions};
 use crate::call::is_bucket_name;
 use crate::checksum_of_parts::StoredChecksum;
@@ -89,6 +90,7 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
         gate.mark(&mut put.headers);
         gate.pass(LEASE).await?;
     }
+    let mut sent = put.headers.clone();
     let response = operation.send(put).await;
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
@@ -97,6 +99,13 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
         return Err(CONDITIONAL_REQUEST_CONFLICT.into());
     }
     let mut answer = copied(&operation, response.headers(), "CopyObjectResult", None);
+    let (size, delete_at) = (headers::size(&found), found.get(DELETE_AT).filter(|_| !replaces));
+    if let Some(at) = delete_at {
+        sent.entry(DELETE_AT).or_insert(at.clone());
+    }
+    operation
+        .show_expiry_of_new(answer.headers_mut(), sent, response.headers(), size)
+        .await;
     versions::show(answer.headers_mut(), response.headers());
     if let Some(version) = response.headers().get("x-copied-from-version-id") {
         answer

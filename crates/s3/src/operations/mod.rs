@@ -82,6 +82,8 @@ pub struct S3Operations {
     cors: CorsSettings,
     /// What is stored from here is encrypted.
     encrypts: bool,
+    /// Lifecycle rules of buckets.
+    rules: lifecycle::KnownRules,
     world: World,
 }
 
@@ -106,6 +108,7 @@ impl S3Operations {
             limits,
             cors,
             encrypts,
+            rules: lifecycle::KnownRules::default(),
             world,
         }
     }
