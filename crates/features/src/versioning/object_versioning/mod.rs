@@ -27,7 +27,7 @@ use http::{HeaderValue, Method};
 pub(super) use link::LinkRemoval;
 pub(super) use listing::SWITCH;
 use names::{Hidden, VersionId};
-use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_LOCK_CHANGE};
+use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_LEAVE_MARKER, X_LOCK_CHANGE};
 use request_pipeline::{ClientRequest, ContainerInfo, Feature, Next, Response, reply, set_header};
 use std::sync::Arc;
 use vocabulary::names::RESERVED;
@@ -149,7 +149,9 @@ impl ObjectVersioning {
             (Method::GET | Method::HEAD, wanted) => read::get_or_head(&asked, request, wanted, next).await,
             (Method::PUT, None) if asked.versioned.enabled => self.put(&asked, request, info, next).await,
             (Method::PUT, Some(id)) => self.restore(&asked, request, id, info, next).await,
-            (Method::DELETE, None) if asked.versioned.enabled => self.delete(&asked, request, info, next).await,
+            (Method::DELETE, None) if asked.versioned.enabled || request.headers.contains_key(X_LEAVE_MARKER) => {
+                self.delete(&asked, request, info, next).await
+            }
             (Method::DELETE, Some(VersionId::At(_))) => {
                 self.delete_version(&asked, request, wanted_id(wanted), info, next)
                     .await

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::{request, with_headers};
 use crate::versioning::{ObjectLockGuard, ObjectVersioning};
 use http::StatusCode;
-use peer::message::header_names::{X_UNLESS_CURRENT, X_WRITE_LOCK};
+use peer::message::header_names::{X_LEAVE_MARKER, X_UNLESS_CURRENT, X_WRITE_LOCK};
 use request_pipeline::{
     AccountInfo, ContainerInfo, Core, InfoSource, LockName, LockRefusal, ObjectStanding, Pipeline, WriteLocks,
     object_lock_in, set_header, set_object_lock,
@@ -29,6 +29,7 @@ struct Store {
     knows_locks: bool,
     /// Whether a legal hold of the version is set just before its write lock is taken.
     is_held_first: bool,
+    is_suspended: bool,
 }
 
 struct Shared(Arc<Store>);
@@ -129,8 +130,10 @@ impl InfoSource for Store {
         };
         let mut set = |name: &str, value: &str| info.sysmeta.insert(name.into(), value.into());
         set("versions-container", "%00versions%00c");
-        set("versions-enabled", "true");
-        set("s3api-object-lock", "{}");
+        set("versions-enabled", if self.is_suspended { "false" } else { "true" });
+        if !self.is_suspended {
+            set("s3api-object-lock", "{}");
+        }
         Arc::new(info)
     }
 }
@@ -164,6 +167,7 @@ fn store(knows_locks: bool, before: impl Fn(&Store, &ClientRequest) + Send + Syn
         locks: Mutex::default(),
         knows_locks,
         is_held_first: false,
+        is_suspended: false,
     };
     Arc::new(filled(store))
 }
@@ -332,4 +336,37 @@ async fn an_old_version_is_not_made_current_while_it_goes() {
     let restored = run(&going, about("PUT", VERSION, &[("content-length", "0")])).await;
     assert_eq!(restored.status(), 201);
     assert!(going.objects.lock()[OWN].1.as_ref().unwrap().contains_key(X_WRITE_LOCK));
+}
+
+/// By lifecycle rules a version becomes an older one, of which a marker says since when; a client's deletion leaves
+/// none.
+#[tokio::test]
+async fn where_versions_are_suspended_upkeep_leaves_a_marker() {
+    let now = World::real().clock.now();
+    for (leaves, is_version, status, has_marker) in [
+        (true, true, 204, true),
+        (false, true, 204, false),
+        // A client has written meanwhile what is no version.
+        (true, false, 409, false),
+    ] {
+        let suspended = Arc::new(Store {
+            is_suspended: true,
+            ..Arc::into_inner(store(true, |_, _| {})).unwrap()
+        });
+        if !is_version {
+            suspended.put(OWN, now, Some(HeaderMap::new()));
+        }
+        let mut deletion = request("DELETE", OWN);
+        deletion.aim_at_path(OWN);
+        deletion.set_header("x-timestamp", &now.internal());
+        if leaves {
+            deletion.headers.insert(X_LEAVE_MARKER, "true".parse().unwrap());
+        }
+        let answer = run(&suspended, deletion).await;
+        assert_eq!(answer.status().is_success(), status == 204, "{}", answer.status());
+        let marker = suspended.objects.lock().get(&path_of(&now.normal())).cloned();
+        assert_eq!(marker.is_some(), has_marker, "{leaves} {is_version}");
+        assert_eq!(suspended.objects.lock()[OWN].1.is_some(), !is_version);
+        assert!(suspended.objects.lock()[&path_of(VERSION)].1.is_some());
+    }
 }

@@ -15,7 +15,9 @@ use http::header::{
     CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH, LAST_MODIFIED, LOCATION, TRANSFER_ENCODING,
 };
 use http::{Method, StatusCode};
-use peer::message::header_names::{BACKEND_PREFIX, X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_TIMESTAMP, X_WRITE_LOCK};
+use peer::message::header_names::{
+    BACKEND_PREFIX, X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_LEAVE_MARKER, X_TIMESTAMP, X_WRITE_LOCK,
+};
 use request_pipeline::{
     ClientRequest, ContainerInfo, LockRefusal, Next, Response, reply, set_header,
     watched::{End, Watcher, watch},
@@ -176,7 +178,11 @@ impl ObjectVersioning {
         if let Err(refusal) = authorise_write(&mut request, info, &next).await {
             return refusal;
         }
-        if let Err(refusal) = keep_unversioned(asked, &request, &next).await {
+        let kept = match request.headers.remove(X_LEAVE_MARKER) {
+            Some(_) if !asked.versioned.enabled => must_be_version(asked, &request, &next).await,
+            _ => keep_unversioned(asked, &request, &next).await.map(drop),
+        };
+        if let Err(refusal) = kept {
             return refusal;
         }
         let moment = self.moment(&request, &next);
@@ -365,6 +371,16 @@ pub(super) async fn put_link(
     match linked.status().is_success() {
         true => Ok(()),
         false => Err(refused(&linked, request)),
+    }
+}
+
+/// Refuses what is no version: where versions are suspended nothing becomes one.
+async fn must_be_version(asked: &Asked, request: &ClientRequest, next: &Next) -> Result<(), Response> {
+    let found = next.clone().run(look_at(request, (*asked.entity).clone())).await;
+    match found.status() {
+        status if !status.is_success() => Err(refused(&found, request)),
+        _ if found.headers().contains_key(LINK_MARK) => Ok(()),
+        _ => Err(reply::status_for(&request.method, 409)),
     }
 }
 
