@@ -200,6 +200,10 @@ pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySourc
     }
     let entity = || operation.account().with_container(bucket).with_object(key);
     let mut head = operation.further(Method::HEAD, entity());
+    if settings.s3_acl && operation.allowed.is_some() {
+        // Its list, or a policy, is asked next.
+        head = head.preauthorised();
+    }
     operation.aim_at_version(&mut head, version.as_deref());
     let mut conditions = HeaderMap::new();
     for (sent, meant) in CONDITIONS {
@@ -210,6 +214,9 @@ pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySourc
     head.headers.extend(headers::conditions(&conditions));
     let response = operation.send(head).await;
     operation.may_read(&response, entity, version.as_deref()).await?;
+    if response.status().is_success() && operation.allowed.as_ref().is_some_and(|allowed| allowed.by_policy) {
+        operation.open_source(bucket, key);
+    }
     match response.status().as_u16() {
         200..=299 => Ok(response.headers().clone()),
         304 | 412 => Err(PRECONDITION_FAILED.into()),
