@@ -370,3 +370,21 @@ async fn where_versions_are_suspended_upkeep_leaves_a_marker() {
         assert!(suspended.objects.lock()[&path_of(VERSION)].1.is_some());
     }
 }
+
+/// A gateway that dies between the two steps leaves a version without its key: whole, and in the client's hands.
+#[tokio::test]
+async fn what_a_crash_leaves_is_finished_or_undone() {
+    let half = || {
+        let half = store(true, |_, _| {});
+        half.put(OWN, World::real().clock.now(), None);
+        half
+    };
+    let finished = half();
+    let answer = run(&finished, about("DELETE", VERSION, &[])).await;
+    assert!(answer.status().is_success(), "{}", answer.status());
+    assert!(finished.objects.lock()[&path_of(VERSION)].1.is_none());
+    let undone = half();
+    let restored = run(&undone, about("PUT", VERSION, &[("content-length", "0")])).await;
+    assert_eq!(restored.status(), 201);
+    assert_eq!(undone.shown(), Some(target_of(VERSION)));
+}
