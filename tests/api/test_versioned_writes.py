@@ -53,6 +53,14 @@ STORIES = [
         *delete("o"), put("o", b"3"), COUNT, *delete("o"), keep(),
         *(ask for _ in range(9) for ask in delete("o")),
     ]),
+    Story("both kinds of versions", [
+        *VERSIONS, *(ask for number, (method, headers) in enumerate([
+            ("PUT", {"X-Versions-Location": "{n}-v", "X-Versions-Enabled": "false"}),
+            ("PUT", {"X-Versions-Location": "", "X-Versions-Enabled": "true"}),
+        ]) for ask in (Ask(method, f"{{a}}/{{n}}-b{number}", headers), Ask("HEAD", f"{{a}}/{{n}}-b{number}"))),
+        Ask("POST", "{c}", {"X-Versions-Enabled": "true"}), Ask("POST", "{c}", {"X-Versions-Location": "{n}-v"}), Ask("HEAD", "{c}"),
+        Ask("POST", "{c}", {"X-Versions-Enabled": "false"}), Ask("POST", "{c}", {"X-Versions-Location": "{n}-v"}), Ask("HEAD", "{c}"),
+    ]),
     Story("versions by their ids", [
         Ask("PUT", "{a}/{n}-i", {"X-Versions-Enabled": "true"}),
         *(Ask("PUT", f"{{a}}/{{n}}-i/o?version-id={which}", headers, body)

@@ -5,7 +5,7 @@ import email.utils
 
 import pytest
 
-from clients.test_boto3 import bucket, client_of, code_of, store  # noqa: F401 (fixtures)
+from clients.test_boto3 import MIB, bucket, client_of, code_of, store  # noqa: F401 (fixtures)
 from harness.client import Client
 
 DAY = datetime.timedelta(days=1)
@@ -125,3 +125,28 @@ def test_objects_say_when_they_expire(s3, bucket):  # noqa: F811
                 assert shown == f'expiry-date="{date}", rule-id="{expected[0]}"', key
     s3.delete_bucket_lifecycle(Bucket=bucket)
     assert "Expiration" not in s3.head_object(Bucket=bucket, Key="a/1")
+
+
+def test_copies_and_completed_uploads_say_when_they_expire(s3, bucket):  # noqa: F811
+    put(s3, bucket, rule("copies", filter={"And": {"Prefix": "copy/", "Tags": [{"Key": "k", "Value": "v"}]}}, Expiration=days(3)),
+        rule("large", filter={"ObjectSizeGreaterThan": 5 * MIB + 6}, Expiration=days(1)))
+    s3.put_object(Bucket=bucket, Key="source", Body=b"12345", Tagging="k=v", Metadata={"a": "b"})
+    source = {"Bucket": bucket, "Key": "source"}
+    for key, options in [("copy/1", {}), ("copy/2", {"MetadataDirective": "REPLACE"}), ("copy/3", {"TaggingDirective": "REPLACE"}), ("other", {})]:
+        copied = s3.copy_object(Bucket=bucket, Key=key, CopySource=source, **options)
+        assert copied.get("Expiration") == s3.head_object(Bucket=bucket, Key=key).get("Expiration"), key
+        assert ("copies" in copied.get("Expiration", "")) == (key in ("copy/1", "copy/2")), key
+    for key, last, is_due in [("upload/1", b"1234567", True), ("upload/2", b"123456", False)]:
+        begun = s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
+        parts = [{"PartNumber": number, "ETag": s3.upload_part(Bucket=bucket, Key=key, UploadId=begun, PartNumber=number, Body=body)["ETag"]}
+                 for number, body in [(1, b"x" * 5 * MIB), (2, last)]]
+        for _ in range(2):  # the second time it is complete already
+            done = s3.complete_multipart_upload(Bucket=bucket, Key=key, UploadId=begun, MultipartUpload={"Parts": parts})
+            assert ("large" in done.get("Expiration", "")) == is_due, key
+            assert done.get("Expiration") == s3.head_object(Bucket=bucket, Key=key).get("Expiration")
+    # No rule is named where Swift deletes before, which goes with the copy.
+    s3.put_object(Bucket=bucket, Key="source", Body=b"12345", Tagging="k=v")
+    soon = Client(s3.meta.endpoint_url.rstrip("/") + "/auth/v1.0")
+    assert soon.do("POST", f"{bucket}/source", headers={"X-Delete-After": "3600"}).status == 202
+    assert "Expiration" not in s3.copy_object(Bucket=bucket, Key="copy/4", CopySource=source)
+    assert "swift-object-expiration" in s3.head_object(Bucket=bucket, Key="copy/4")["Expiration"]

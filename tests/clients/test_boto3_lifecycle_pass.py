@@ -204,6 +204,30 @@ def test_versions(cluster, s3):
     s3.delete_bucket_lifecycle(Bucket=bucket)
 
 
+def test_a_bucket_whose_versions_are_suspended(cluster, s3):
+    """A version that expires becomes an older one behind a marker, so that its turn comes; what is no version goes for good."""
+    bucket = "suspended"
+    s3.create_bucket(Bucket=bucket)
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    for key in ("k", "k", "replaced"):
+        s3.put_object(Bucket=bucket, Key=key, Body=b"x")
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Suspended"})
+    for key in ("none", "replaced"):
+        s3.put_object(Bucket=bucket, Key=key, Body=b"xx")
+    assert versions(s3, bucket) == ["k*", "k", "none*", "replaced*", "replaced"]
+    put(s3, bucket, rule("all", filter={}, Expiration=days(1)))
+    wait_a_day()
+    assert "3 expired, 0 older versions" in one_pass(cluster)
+    assert versions(s3, bucket) == ["-k*", "k", "k", "replaced"]
+    assert keys(s3, bucket) == [] and code_of(s3.get_object, Bucket=bucket, Key="k") == "NoSuchKey"
+    put(s3, bucket, rule("older", filter={}, NoncurrentVersionExpiration={"NoncurrentDays": 1}))
+    wait_a_day()
+    assert "2 older versions" in one_pass(cluster)
+    # What a client's write has replaced, and a rule has deleted then, has nothing newer beside it: it stays, as before.
+    assert versions(s3, bucket) == ["-k*", "replaced"]
+    s3.delete_bucket_lifecycle(Bucket=bucket)
+
+
 def test_what_a_lock_holds_stays(cluster, s3):
     bucket = "held"
     s3.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)

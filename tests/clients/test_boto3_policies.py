@@ -8,6 +8,7 @@ from clients.test_access_keys import Keys, s3_of
 from clients.test_boto3 import bucket, client_of, code_of, store  # noqa: F401 (fixtures)
 from harness import filters
 from harness.client import Client
+from harness.systems import make
 
 DENIED = "AccessDenied"
 
@@ -198,3 +199,93 @@ def test_public_lists_in_xml_are_blocked(request, make_system):
                     call(**about, AccessControlPolicy=public)
             shown = (s3.get_object_acl if "Key" in about else s3.get_bucket_acl)(**about)["Grants"]
             assert any(grant["Grantee"]["Type"] == "Group" for grant in shown) is not blocks
+
+
+@pytest.fixture(scope="module")
+def listed(tmp_path_factory, request):
+    """A cluster where S3's own lists decide."""
+    if request.config.getoption("--sut") == "openstack":
+        pytest.skip("OpenStack's s3api has no policies")
+    system = make("separate", tmp_path_factory.mktemp("lists"), overrides=filters.overrides(s3api={"s3_acl": "true"}))
+    try:
+        yield system.start()
+    finally:
+        system.stop()
+
+
+def test_policies_open_what_lists_do_not(listed):
+    s3, plain, other = (client_of(listed, f"test:tester{number}", f"testing{number}") for number in ("", "3", "2"))
+    bucket = "policy-and-lists"  # noqa: F811
+    s3.create_bucket(Bucket=bucket)
+    for key in ("open/a", "closed/a"):
+        s3.put_object(Bucket=bucket, Key=key, Body=key.encode(), Tagging="a=b")
+    source = {"Bucket": bucket, "Key": "open/a"}
+    refused = [(plain.get_object, {"Key": "open/a"}), (plain.head_object, {"Key": "open/a"}), (plain.list_objects_v2, {"Prefix": "open/"}),
+               (plain.get_object_tagging, {"Key": "open/a"}), (plain.put_object, {"Key": "open/b", "Body": b"x"}),
+               (plain.delete_object, {"Key": "open/b"}), (plain.get_bucket_location, {}), (plain.create_multipart_upload, {"Key": "open/c"}),
+               (plain.copy_object, {"Key": "open/d", "CopySource": source})]
+
+    def codes():
+        return [code_of(call, Bucket=bucket, **about) for call, about in refused]
+
+    assert {code for code in codes()} <= {DENIED, "403"}
+    who = {"AWS": "test:tester3"}
+    keys = statement(bucket, ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:GetObjectTagging"], "/open/*", principal=who)
+    of_bucket = statement(bucket, ["s3:ListBucket", "s3:GetBucketLocation"], "", principal=who)
+    put(s3, bucket, keys, of_bucket)
+    assert plain.get_object(Bucket=bucket, Key="open/a")["Body"].read() == b"open/a"
+    assert plain.head_object(Bucket=bucket, Key="open/a")["ContentLength"] == 6
+    assert plain.get_object_tagging(Bucket=bucket, Key="open/a")["TagSet"] == [{"Key": "a", "Value": "b"}]
+    assert [found["Key"] for found in plain.list_objects_v2(Bucket=bucket)["Contents"]] == ["closed/a", "open/a"]
+    plain.get_bucket_location(Bucket=bucket)
+    plain.put_object(Bucket=bucket, Key="open/b", Body=b"bb")
+    plain.copy_object(Bucket=bucket, Key="open/d", CopySource=source)
+    begun = plain.create_multipart_upload(Bucket=bucket, Key="open/c")["UploadId"]
+    etag = plain.upload_part(Bucket=bucket, Key="open/c", UploadId=begun, PartNumber=1, Body=b"part")["ETag"]
+    plain.complete_multipart_upload(Bucket=bucket, Key="open/c", UploadId=begun, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": etag}]})
+    assert plain.get_object(Bucket=bucket, Key="open/c")["Body"].read() == b"part"
+    # What is put belongs to the user who puts it.
+    for key in ("open/b", "open/c", "open/d"):
+        assert plain.get_object_acl(Bucket=bucket, Key=key)["Owner"]["ID"] == "test:tester3", key
+    # The rest stays as the lists have it, for this user and others; who names a source must be able to read it.
+    for call, about in [(plain.get_object, {"Key": "closed/a"}), (plain.put_object, {"Key": "closed/b", "Body": b""}),
+                        (plain.get_object_acl, {"Key": "open/a"}), (plain.put_object_acl, {"Key": "open/a", "ACL": "public-read"}),
+                        (plain.copy_object, {"Key": "open/e", "CopySource": {"Bucket": bucket, "Key": "closed/a"}}),
+                        (plain.get_bucket_tagging, {}), (other.get_object, {"Key": "open/a"}), (other.list_objects_v2, {})]:
+        assert code_of(call, Bucket=bucket, **about) == DENIED, about
+    # A source that its own list opens.
+    s3.put_object_acl(Bucket=bucket, Key="closed/a", GrantRead='id="test:tester3"')
+    plain.copy_object(Bucket=bucket, Key="open/e", CopySource={"Bucket": bucket, "Key": "closed/a"})
+    assert plain.get_object(Bucket=bucket, Key="open/e")["Body"].read() == b"closed/a"
+    deleted = plain.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "open/b"}, {"Key": "closed/a"}]})
+    assert [done["Key"] for done in deleted["Deleted"]] == ["open/b"] and deleted["Errors"][0]["Code"] == DENIED
+    # A denial wins, over lists and over ownership.
+    put(s3, bucket, keys, of_bucket, statement(bucket, "s3:GetObject", "/open/*", effect="Deny"))
+    for user, key in ((plain, "open/a"), (plain, "open/c"), (s3, "open/a")):
+        assert code_of(user.get_object, Bucket=bucket, Key=key) == DENIED, key
+    s3.delete_bucket_policy(Bucket=bucket)
+    refused[5] = (plain.delete_object, {"Key": "open/d"})
+    assert {code for code in codes()} <= {DENIED, "403"}
+
+
+def test_public_lists_are_ignored(listed):
+    s3, plain = client_of(listed), client_of(listed, "test:tester3", "testing3")
+    bucket, block = "ignored-lists", {"IgnorePublicAcls": True}  # noqa: F811
+    s3.create_bucket(Bucket=bucket, ACL="public-read-write")
+    for key, acl in (("all", {"ACL": "public-read"}), ("signed", {"ACL": "authenticated-read"}), ("named", {"GrantRead": 'id="test:tester3"'})):
+        s3.put_object(Bucket=bucket, Key=key, Body=b"x", **acl)
+    calls = [(plain.list_objects_v2, {}), (plain.put_object, {"Key": "n", "Body": b""}), (plain.get_object, {"Key": "all"}),
+             (plain.get_object, {"Key": "signed"}), (plain.copy_object, {"Key": "m", "CopySource": {"Bucket": bucket, "Key": "all"}})]
+    for call, about in calls:
+        call(Bucket=bucket, **about)
+    s3.put_public_access_block(Bucket=bucket, PublicAccessBlockConfiguration=block)
+    for call, about in calls:
+        assert code_of(call, Bucket=bucket, **about) == DENIED, about
+    assert plain.get_object(Bucket=bucket, Key="named")["Body"].read() == b"x"
+    assert s3.get_object(Bucket=bucket, Key="all")["Body"].read() == b"x"
+    assert any(grant["Grantee"]["Type"] == "Group" for grant in s3.get_bucket_acl(Bucket=bucket)["Grants"])
+    deleted = plain.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "all"}]})
+    assert deleted["Errors"][0]["Code"] == DENIED
+    s3.delete_public_access_block(Bucket=bucket)
+    for call, about in calls:
+        call(Bucket=bucket, **about)

@@ -236,7 +236,7 @@ pub const FEATURES: &[(&str, Make)] = &[
             settings.allow_object_versioning,
             context.swift.policies.clone(),
             &context.swift.limits,
-            context.world.clock.clone(),
+            context.world.clone(),
         )))
     }),
     ("versioned_writes", |context, _| {

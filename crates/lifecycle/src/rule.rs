@@ -13,6 +13,21 @@ pub struct LifecycleRules {
     pub rules: Vec<LifecycleRule>,
 }
 
+impl LifecycleRules {
+    /// Bytes of memory that they take, about.
+    pub fn bytes(&self) -> usize {
+        let of_rule = |rule: &LifecycleRule| {
+            let prefix = rule.filter.prefix.as_ref().map_or(0, String::len);
+            let tags = rule.filter.tags.iter();
+            let tags: usize = tags
+                .map(|(key, value)| size_of::<(String, String)>() + key.len() + value.len())
+                .sum();
+            size_of::<LifecycleRule>() + rule.id.len() + prefix + tags
+        };
+        self.rules.iter().map(of_rule).sum()
+    }
+}
+
 /// One rule.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -9,12 +9,14 @@
 //! Deliberately absent: conditions; which servers are asked (the gateway's).
 
 use http::HeaderValue;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use vocabulary::names::quote;
 use vocabulary::object_lock::ObjectLock;
 use vocabulary::{EntityPath, PolicyIndex, Timestamp};
+use world::World;
 
 /// What a lock is of, and its name.
 #[derive(Debug, Clone)]
@@ -100,6 +102,18 @@ impl WriteLock {
     pub async fn take(&self, lease: Duration) -> Result<ObjectStanding, LockRefusal> {
         self.was_asked_for.store(true, Ordering::Relaxed);
         self.locks.take(&self.name, lease).await
+    }
+
+    /// Does `work` under the lock, which has been taken for `lease` and is kept for as long as that takes. One that
+    /// cannot be kept ends a write that names it at the object servers.
+    pub async fn keep_while<T>(&self, world: &World, lease: Duration, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        loop {
+            if let Ok(done) = world.timeout(lease / 3, &mut work).await {
+                return done;
+            }
+            let _ = self.take(lease).await;
+        }
     }
 }
 

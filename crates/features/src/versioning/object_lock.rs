@@ -5,7 +5,8 @@
 //! others. So every DELETE and POST of a version, and every PUT, DELETE and POST of a part, takes the object's write
 //! lock from most of its primaries, learns from them what keeps it, and is carried out only where its write lock is
 //! held: a change of a lock and a deletion never pass each other, and what most of the servers have acknowledged is
-//! seen. It stands right behind `object_versioning`, whose requests about hidden objects come this way, and is no
+//! seen. Where the version is the current one its link goes under that lock, too, once the deletion is decided. It
+//! stands right behind `object_versioning`, whose requests about hidden objects come this way, and is no
 //! filter of its own.
 //! Always holds: what is held by this gateway's clock, or by the clock of any server that is asked, stays; where most
 //! of the servers cannot be asked nothing is changed (503); a POST by any client carries on what keeps the object; what
@@ -14,7 +15,7 @@
 //! Deliberately absent: S3's words (`crates/s3/src/operations/object_lock`), who may bypass what.
 //! Tests: below, `tests/clients/test_boto3_object_lock.py`.
 
-use super::object_versioning::{allow_hidden, authorise_write};
+use super::object_versioning::{LinkRemoval, allow_hidden, authorise_write};
 use http::{HeaderMap, HeaderValue, Method};
 use peer::message::header_names::{
     X_ALLOW_RESERVED_NAMES, X_BYPASS_GOVERNANCE, X_LOCK_CHANGE, X_OBJECT_LEGAL_HOLD, X_OBJECT_RETENTION, X_WRITE_LOCK,
@@ -23,7 +24,6 @@ use request_pipeline::{
     BypassesGovernance, ClientRequest, Feature, LockRefusal, Next, Response, WriteLock, object_lock_in, reply,
     set_object_lock,
 };
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::names::RESERVED;
@@ -88,9 +88,10 @@ impl ObjectLockGuard {
         match before.write_lock {
             Some(write_lock) => {
                 request.headers.insert(X_WRITE_LOCK, write_lock.header());
-                self.run_under(&write_lock, request, next).await
+                let work = carry_out(request, next);
+                write_lock.keep_while(&self.world, LEASE, work).await
             }
-            None => next.run(request).await,
+            None => carry_out(request, next).await,
         }
     }
 
@@ -150,18 +151,16 @@ impl ObjectLockGuard {
             _ => Err(reply::status_for(&request.method, 503)),
         }
     }
+}
 
-    /// Carries the request out, and keeps its write lock as long as that takes.
-    async fn run_under(&self, write_lock: &WriteLock, request: ClientRequest, next: Next) -> Response {
-        let mut work = pin!(next.run(request));
-        loop {
-            if let Ok(response) = self.world.timeout(LEASE / 3, &mut work).await {
-                return response;
-            }
-            // One that cannot be kept ends the request at the object servers.
-            let _ = write_lock.take(LEASE).await;
-        }
+/// The change, before which the link to a version that goes is taken away.
+async fn carry_out(request: ClientRequest, next: Next) -> Response {
+    if let Some(link) = request.extensions.get::<Arc<LinkRemoval>>().cloned()
+        && let Err(refusal) = link.take_away(&request, &next).await
+    {
+        return refusal;
     }
+    next.run(request).await
 }
 
 /// Refuses what is held; makes a POST say what keeps the object from then on.

@@ -89,6 +89,10 @@ names! {
     X_LOCK_CHANGE = "x-backend-object-lock-change";
     /// The segments of the large object that is put are locked as it is; between features of a gateway.
     X_SEGMENTS_LOCKED = "x-backend-object-lock-segments";
+    /// A version is to be deleted only while it is not the current one; between upkeep and its gateway.
+    X_UNLESS_CURRENT = "x-backend-unless-current";
+    /// A deletion leaves a delete marker though versions are suspended; between upkeep and its gateway.
+    X_LEAVE_MARKER = "x-backend-leave-delete-marker";
     /// Whether there is an object, in the answer to LOCK.
     X_OBJECT_EXISTS = "x-backend-object-exists";
 }

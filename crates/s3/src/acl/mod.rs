@@ -124,6 +124,11 @@ impl AclGrantee {
         group.map_or_else(|| Self::User(text.to_owned()), Self::Group)
     }
 
+    /// Everybody, or all who sign their requests.
+    fn is_public(&self) -> bool {
+        matches!(self, Self::Group(AclGroup::AllUsers | AclGroup::AuthenticatedUsers))
+    }
+
     /// Whether a user who has signed the request is meant.
     fn includes(&self, user: &str) -> bool {
         match self {
@@ -194,13 +199,13 @@ impl AccessControl {
 
     /// Whether it grants anything to everybody, or to all who sign their requests.
     pub(crate) fn is_public(&self) -> bool {
-        let is_public = |grantee: &AclGrantee| {
-            matches!(
-                grantee,
-                AclGrantee::Group(AclGroup::AllUsers | AclGroup::AuthenticatedUsers)
-            )
-        };
-        self.grants.iter().any(|(_, grantee)| is_public(grantee))
+        self.grants.iter().any(|(_, grantee)| grantee.is_public())
+    }
+
+    /// Without what it grants to everybody, or to all who sign their requests.
+    pub(crate) fn without_public(mut self) -> Self {
+        self.grants.retain(|(_, grantee)| !grantee.is_public());
+        self
     }
 
     /// Whether the user may do this.
@@ -280,6 +285,9 @@ mod tests {
             grants: vec![logs],
         };
         assert!(list.is_public() && !nobodys.is_public());
+        let for_named = list.clone().without_public();
+        assert!(!for_named.is_public() && !for_named.allows(AclPermission::Read, "x", false));
+        assert!(for_named.allows(AclPermission::ReadAcp, "b", false) && for_named.owner == list.owner);
         assert!(!nobodys.allows(AclPermission::Read, "x", false));
         assert!(nobodys.allows(AclPermission::Read, "x", true));
     }

@@ -122,6 +122,15 @@ pub(crate) fn deletion(bucket: &str, key: &str, version: Option<&str>) -> Need {
     }
 }
 
+/// That a key be read.
+pub(crate) fn reading(bucket: &str, key: &str) -> Need {
+    Need {
+        action: GET_OBJECT,
+        bucket: Some(bucket.to_owned()),
+        key: Some(key.to_owned()),
+    }
+}
+
 /// That a GOVERNANCE retention of a key be bypassed.
 pub(crate) fn bypass(bucket: &str, key: &str) -> Need {
     Need {

@@ -3,7 +3,10 @@
 //! A list lies in the system metadata of the container or the object. A bucket's comes with what the gateway knows of
 //! the container, an object's with its HEAD, or with the very answer that a read gives.
 //! Always holds: an operation that goes on here was granted what it needs, and its further requests are allowed for
-//! that; what has no owner is refused to all, unless `allow_no_owner`; only a verified user is granted anything.
+//! that; what has no owner is refused to all, unless `allow_no_owner`; only a verified user is granted anything. What
+//! the bucket's policy allows is done though no list grants it; its further requests are authorised then, as far as the
+//! policy reaches (`admission.rs`). Where the public access block of a bucket says so, grants to everybody count for
+//! nothing.
 
 use super::Operation;
 use crate::acl::{AccessControl, AclPermission, Needed, needed};
@@ -27,6 +30,8 @@ pub(super) struct AllowedBy {
     pub(super) bucket: AccessControl,
     /// The headers and the list of the object that was asked about.
     pub(super) object: Option<(HeaderMap, AccessControl)>,
+    /// No list grants it, but the bucket's policy allows it.
+    pub(super) by_policy: bool,
 }
 
 impl Operation<'_> {
@@ -46,24 +51,32 @@ impl Operation<'_> {
         let is_allowed = match needed {
             // Elsewhere the account's own authorisation decides.
             Needed::OwnAccount if !self.is_own_account() => return Ok(()),
-            Needed::OwnAccount | Needed::BucketThere | Needed::ObjectsOwnWord => true,
-            Needed::OnBucket(permission) => self.grants(&allowed.bucket, permission),
+            Needed::OwnAccount | Needed::BucketThere => true,
+            // Its list comes with the answer.
+            Needed::ObjectsOwnWord => !self.is_opened(),
+            Needed::OnBucket(permission) => self.grants(self.bucket(), &allowed.bucket, permission),
             Needed::OwnBucket => self.owns(&allowed.bucket),
             Needed::OnObject(_) | Needed::OwnObject => {
                 let (headers, list) = self.list_of_object().await?;
                 let is_allowed = match needed {
-                    Needed::OnObject(permission) => self.object_grants(&headers, &list, permission),
+                    Needed::OnObject(permission) => self.object_grants(self.bucket(), (&headers, &list), permission),
                     _ => self.owns(&list) && !self.leads_away(&headers, &list),
                 };
                 allowed.object = Some((headers, list));
                 is_allowed
             }
         };
-        if !is_allowed {
+        if !is_allowed && !self.is_opened() {
             return Err(ACCESS_DENIED.into());
         }
+        allowed.by_policy = !is_allowed;
         self.allowed = Some(allowed);
         Ok(())
+    }
+
+    /// Whether the bucket's policy allows what the request does to its bucket or key.
+    fn is_opened(&self) -> bool {
+        self.policy_opens(self.bucket(), self.call.key.as_deref())
     }
 
     /// The account is that of the user, and not another that a key of Keystone's names.
@@ -72,8 +85,13 @@ impl Operation<'_> {
         project.is_none_or(|project| self.account().account.ends_with(project))
     }
 
-    fn grants(&self, list: &AccessControl, permission: AclPermission) -> bool {
-        list.allows(permission, &self.user(), self.service.settings.allow_no_owner)
+    /// Whether the list of this bucket, or of an object in it, grants this to the user.
+    fn grants(&self, bucket: &str, list: &AccessControl, permission: AclPermission) -> bool {
+        let (user, allow_no_owner) = (self.user(), self.service.settings.allow_no_owner);
+        match self.ignores_public(bucket) {
+            true => list.clone().without_public().allows(permission, &user, allow_no_owner),
+            false => list.allows(permission, &user, allow_no_owner),
+        }
     }
 
     pub(super) fn owns(&self, list: &AccessControl) -> bool {
@@ -122,11 +140,13 @@ impl Operation<'_> {
         if !self.service.settings.s3_acl || response.status() == 404 {
             return Ok(());
         }
+        let entity = object();
+        let (bucket, key) = (entity.container.clone().unwrap_or_default(), entity.object.clone());
         let looked_at;
         let headers = match response.status().is_success() {
             true => response.headers(),
             false => {
-                let mut bare = self.further(Method::HEAD, object());
+                let mut bare = self.further(Method::HEAD, entity).preauthorised();
                 self.aim_at_version(&mut bare, version);
                 looked_at = self.send(bare).await;
                 if !looked_at.status().is_success() {
@@ -135,15 +155,22 @@ impl Operation<'_> {
                 looked_at.headers()
             }
         };
-        match self.object_grants(headers, &list_in(headers, &OBJECTS_LIST), AclPermission::Read) {
+        let list = list_in(headers, &OBJECTS_LIST);
+        let is_opened = self.policy_opens(&bucket, key.as_deref()) && !self.leads_away(headers, &list);
+        match is_opened || self.object_grants(&bucket, (headers, &list), AclPermission::Read) {
             true => Ok(()),
             false => Err(ACCESS_DENIED.into()),
         }
     }
 
     /// Whether an object's list grants this.
-    fn object_grants(&self, headers: &HeaderMap, list: &AccessControl, permission: AclPermission) -> bool {
-        self.grants(list, permission) && !self.leads_away(headers, list)
+    fn object_grants(
+        &self,
+        bucket: &str,
+        (headers, list): (&HeaderMap, &AccessControl),
+        permission: AclPermission,
+    ) -> bool {
+        self.grants(bucket, list, permission) && !self.leads_away(headers, list)
     }
 
     /// Whether a link of Swift's leads to what has no owner in another account, where it is not open to all.
@@ -153,11 +180,15 @@ impl Operation<'_> {
         list.owner.is_none() && leads_to.is_some_and(|path| path.split('/').nth(2) != Some(&account))
     }
 
-    /// Whether objects may be put into the bucket and deleted there.
-    pub(super) fn may_write(&self) -> Result<(), S3Error> {
-        match &self.allowed {
-            Some(allowed) if !self.grants(&allowed.bucket, AclPermission::Write) => Err(ACCESS_DENIED.into()),
-            _ => Ok(()),
+    /// Whether this key among others may be deleted.
+    pub(super) fn may_delete(&self, key: &str) -> Result<(), S3Error> {
+        let Some(allowed) = &self.allowed else {
+            return Ok(());
+        };
+        let is_granted = self.grants(self.bucket(), &allowed.bucket, AclPermission::Write);
+        match is_granted || self.policy_opens(self.bucket(), Some(key)) {
+            true => Ok(()),
+            false => Err(ACCESS_DENIED.into()),
         }
     }
 

@@ -7,7 +7,8 @@
 //! refused whatever else allows it, but the account's owner can always see, replace and delete a policy; a bucket whose
 //! policy cannot be known ends the request with 503; what a policy allows reaches the key that it allows, its versions
 //! and the parts of its uploads, not what a manifest or a link there leads to.
-//! Deliberately absent: ACLs, which are Swift's own, checked by the verbs.
+//! Deliberately absent: ACLs: Swift's own, checked by the verbs, and S3's (`access_checks.rs`), beside which a policy
+//! opens the same.
 
 use super::{Operation, bucket_policy, public_access};
 use crate::authority::actions::{self, Need};
@@ -43,6 +44,8 @@ pub(super) struct Rights {
     buckets: Vec<BucketRights>,
     facts: Option<PolicyFacts>,
     opened: Arc<Mutex<Vec<Need>>>,
+    /// Buckets whose ACLs give nothing to everybody.
+    ignoring: Vec<String>,
     /// Keys whose GOVERNANCE retention a policy allows to be bypassed.
     bypassed: Mutex<Vec<String>>,
 }
@@ -52,7 +55,6 @@ impl Operation<'_> {
     pub(super) async fn admit(&mut self) -> Result<(), S3Error> {
         let needs = actions::needs(&self.request.method, &self.call, &self.request.headers);
         needs.iter().try_for_each(|need| self.is_within_limits(need))?;
-        let mut ignoring = Vec::new();
         for bucket in needs.iter().filter_map(|need| need.bucket.as_deref()) {
             if self.rights.buckets.iter().any(|known| known.name == bucket) {
                 continue;
@@ -66,7 +68,7 @@ impl Operation<'_> {
                 return Err(public_access::blocked());
             }
             if block.ignore_acls {
-                ignoring.push(bucket.to_owned());
+                self.rights.ignoring.push(bucket.to_owned());
             }
             let text = bucket_policy::text_of(&container.sysmeta);
             let policy = text.map(|text| BucketPolicy::read(text.as_bytes(), bucket)).transpose();
@@ -103,7 +105,7 @@ impl Operation<'_> {
                     .all(|other| (&other.bucket, &other.key) != (&need.bucket, &need.key))
             };
             self.rights.opened.lock().retain(is_whole);
-        } else if ignoring.is_empty() {
+        } else if self.rights.ignoring.is_empty() {
             return Ok(());
         }
         if let Some(inner) = self.request.authorizer.take() {
@@ -111,7 +113,7 @@ impl Operation<'_> {
                 inner,
                 account: self.account().account,
                 opened: self.rights.opened.clone(),
-                ignoring,
+                ignoring: self.rights.ignoring.clone(),
             }));
         }
         Ok(())
@@ -136,6 +138,24 @@ impl Operation<'_> {
     /// Whether a policy allows the client to bypass the GOVERNANCE retention of a key.
     pub(super) fn policy_bypasses(&self, key: &str) -> bool {
         self.rights.bypassed.lock().iter().any(|bypassed| bypassed == key)
+    }
+
+    /// Whether a policy allows all that the request does to this bucket, or to this key of it.
+    pub(super) fn policy_opens(&self, bucket: &str, key: Option<&str>) -> bool {
+        let opened = self.rights.opened.lock();
+        opened
+            .iter()
+            .any(|need| need.bucket.as_deref() == Some(bucket) && need.key.as_deref() == key)
+    }
+
+    /// Opens the source of a copy, which its list lets the client read.
+    pub(super) fn open_source(&self, bucket: &str, key: &str) {
+        self.rights.opened.lock().push(actions::reading(bucket, key));
+    }
+
+    /// Whether public grants in a bucket count for nothing.
+    pub(super) fn ignores_public(&self, bucket: &str) -> bool {
+        self.rights.ignoring.iter().any(|ignoring| ignoring == bucket)
     }
 
     /// Whether a bucket is among those that the client is shown.

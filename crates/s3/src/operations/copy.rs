@@ -3,6 +3,7 @@
 use super::access_checks::OBJECTS_LIST;
 use super::conditional::LEASE;
 use super::encryption::{self, AskedEncryption};
+use super::headers::DELETE_AT;
 use super::{Done, Operation, document, headers, tag_set, versions};
 use crate::call::is_bucket_name;
 use crate::checksum_of_parts::StoredChecksum;
@@ -89,6 +90,7 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
         gate.mark(&mut put.headers);
         gate.pass(LEASE).await?;
     }
+    let mut sent = put.headers.clone();
     let response = operation.send(put).await;
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
@@ -97,6 +99,13 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
         return Err(CONDITIONAL_REQUEST_CONFLICT.into());
     }
     let mut answer = copied(&operation, response.headers(), "CopyObjectResult", None);
+    let (size, delete_at) = (headers::size(&found), found.get(DELETE_AT).filter(|_| !replaces));
+    if let Some(at) = delete_at {
+        sent.entry(DELETE_AT).or_insert(at.clone());
+    }
+    operation
+        .show_expiry_of_new(answer.headers_mut(), sent, response.headers(), size)
+        .await;
     versions::show(answer.headers_mut(), response.headers());
     if let Some(version) = response.headers().get("x-copied-from-version-id") {
         answer
@@ -191,6 +200,10 @@ pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySourc
     }
     let entity = || operation.account().with_container(bucket).with_object(key);
     let mut head = operation.further(Method::HEAD, entity());
+    if settings.s3_acl && operation.allowed.is_some() {
+        // Its list, or a policy, is asked next.
+        head = head.preauthorised();
+    }
     operation.aim_at_version(&mut head, version.as_deref());
     let mut conditions = HeaderMap::new();
     for (sent, meant) in CONDITIONS {
@@ -201,6 +214,9 @@ pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySourc
     head.headers.extend(headers::conditions(&conditions));
     let response = operation.send(head).await;
     operation.may_read(&response, entity, version.as_deref()).await?;
+    if response.status().is_success() && operation.allowed.as_ref().is_some_and(|allowed| allowed.by_policy) {
+        operation.open_source(bucket, key);
+    }
     match response.status().as_u16() {
         200..=299 => Ok(response.headers().clone()),
         304 | 412 => Err(PRECONDITION_FAILED.into()),

@@ -27,7 +27,7 @@ const KEPT: [HeaderName; 7] = [
 const ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
 /// When Swift is to delete the object: not S3's, but taken and shown as OpenStack's s3api does.
-const DELETE_AT: HeaderName = HeaderName::from_static("x-delete-at");
+pub(super) const DELETE_AT: HeaderName = HeaderName::from_static("x-delete-at");
 const DELETE_AFTER: HeaderName = HeaderName::from_static("x-delete-after");
 
 /// What an answer with an object says besides, under the same name on both sides.

@@ -82,6 +82,8 @@ pub struct S3Operations {
     cors: CorsSettings,
     /// What is stored from here is encrypted.
     encrypts: bool,
+    /// Lifecycle rules of buckets.
+    rules: lifecycle::KnownRules,
     world: World,
 }
 
@@ -106,6 +108,7 @@ impl S3Operations {
             limits,
             cors,
             encrypts,
+            rules: lifecycle::KnownRules::default(),
             world,
         }
     }
@@ -320,9 +323,9 @@ impl Operation<'_> {
     /// A request besides the client's own, authorised like it, or allowed by what S3's own lists grant.
     fn further(&self, method: Method, entity: EntityPath) -> ClientRequest {
         let further = self.request.subrequest(method, entity, SOURCE);
-        match self.allowed.is_some() {
-            true => further.preauthorised(),
-            false => further,
+        match &self.allowed {
+            Some(allowed) if !allowed.by_policy => further.preauthorised(),
+            _ => further,
         }
     }
 

@@ -40,8 +40,8 @@ pub(super) async fn delete(mut operation: Operation<'_>) -> Done {
     let concurrency = operation.service.settings.multi_delete_concurrency.0;
     let results: Vec<(Wanted, Result<HeaderMap, S3Error>)> = futures_util::stream::iter(keys)
         .map(|(key, version)| async move {
-            let admitted = match operation.may_write() {
-                Ok(()) => operation.admit_deletion(&key, version.as_deref()).await,
+            let admitted = match operation.admit_deletion(&key, version.as_deref()).await {
+                Ok(()) => operation.may_delete(&key),
                 Err(refusal) => Err(refusal),
             };
             let result = match admitted {

@@ -210,21 +210,15 @@ pub(super) async fn upload(
     }
     let mut answer = stored_answer(&response);
     if is_object {
-        answer_expiry(operation, answer.headers_mut(), sent, size).await;
+        operation
+            .show_expiry_of_new(answer.headers_mut(), sent, response.headers(), size)
+            .await;
     }
     let behind = || StoredChecksum::read(&checksum_behind(&verdict));
     if let Some(checksum) = checksum.or_else(behind) {
         show_checksum(answer.headers_mut(), &checksum);
     }
     Ok(answer)
-}
-
-/// Says when an object that was sent with these headers expires.
-async fn answer_expiry(operation: &Operation<'_>, answer: &mut HeaderMap, mut sent: HeaderMap, size: Option<u64>) {
-    if let Some(written) = answer.get(LAST_MODIFIED) {
-        sent.insert(LAST_MODIFIED, written.clone());
-    }
-    operation.show_expiry(answer, &sent, size).await;
 }
 
 /// 200 with what the store says of the object that was written.

@@ -3,12 +3,16 @@
 //! | what | how |
 //! |---|---|
 //! | an object of a bucket without versions | a look at it, then a deletion as of an hour before the look |
-//! | a current version | a look at it, then a deletion as of before the look |
-//! | an older version, a delete marker | by its ID |
+//! | a current version | a look at it, then a deletion as of before the look, which leaves a marker |
+//! | an older version, a delete marker | by its ID, unless it is the current one |
 //! | a large object that S3 made of parts | its upload's marker, then the object, then the parts, then the marker |
 //!
+//! A marker is left where versions are suspended, too, unless what expires is no version: without it nothing would say
+//! since when the version is an older one.
 //! What is written after the look is newer than the deletion, and stays. The deletion's time must not be much older: a
-//! tombstone that is older than `reclaim_age` is forgotten at once, and a replica that missed it would come back.
+//! tombstone that is older than `reclaim_age` is forgotten at once, and a replica that missed it would come back. An
+//! older version that a client has made the current one since the look (`PUT ?version-id=`) is told from others by the
+//! gateway, under the key's write lock.
 //! Always holds: parts go after the object that is made of them; after a crash in between the upload's marker is there,
 //! so that it is seen among the open uploads and ended as one; large objects of Swift's clients keep their segments,
 //! which others may share.
@@ -19,7 +23,7 @@ use super::rows::NULL;
 use crate::internal_client::{InternalRequest, UnexpectedStatus};
 use http::{HeaderMap, HeaderName, Method};
 use lifecycle::{KnownTags, PlacedVersion, VersionFate, read_tags};
-use peer::message::header_names::{X_NEWEST, X_OBJECT_TAGS, X_TIMESTAMP};
+use peer::message::header_names::{X_LEAVE_MARKER, X_NEWEST, X_OBJECT_TAGS, X_TIMESTAMP, X_UNLESS_CURRENT};
 use vocabulary::names::quote;
 use vocabulary::timestamp::TICKS_PER_SECOND;
 use vocabulary::{EntityPath, Timestamp};
@@ -110,6 +114,10 @@ impl Remover {
             // What has no ID has no place of its own.
             VersionFate::Goes | VersionFate::GoesIfLast if due.version_id != NULL => {
                 let ask = about(bucket, due, Method::DELETE);
+                let ask = match due.fate {
+                    VersionFate::Goes => ask.with(X_UNLESS_CURRENT, "true"),
+                    _ => ask,
+                };
                 self.with_parts(&bucket.path, upload_of(&found, due), &ask).await
             }
             _ => Ok(LifecycleRemoval::Gone),
@@ -144,7 +152,10 @@ impl Remover {
             return Ok(LifecycleRemoval::Changed);
         }
         let path = bucket.path.with_object(due.placed.version.key.as_str());
-        let ask = InternalRequest::new(Method::DELETE, path).at(before);
+        let mut ask = InternalRequest::new(Method::DELETE, path).at(before);
+        if id != NULL {
+            ask = ask.with(X_LEAVE_MARKER, "true");
+        }
         let response = self.client.ask(&ask, FINAL).await?;
         let removal = LifecycleRemoval::of_status(response.status().as_u16());
         let is_kept = response.headers().contains_key(VERSION_ID);
@@ -234,14 +245,5 @@ fn upload_of(found: &HeaderMap, due: &DueObject) -> Option<DueUpload> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn deletions_are_recent_and_older_than_what_comes_after() {
-        let at = Timestamp::from_seconds;
-        assert_eq!(deletion_time(at(5), at(100_000)), at(96_400));
-        assert_eq!(deletion_time(at(99_999), at(100_000)), at(99_999).next_tick());
-        assert_eq!(deletion_time(at(5), at(6)), at(5).next_tick());
-    }
-}
+#[path = "remove_tests.rs"]
+mod tests;

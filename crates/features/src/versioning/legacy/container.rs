@@ -2,16 +2,20 @@
 //! `X-Container-Sysmeta-Versions-Location` and `-Mode`.
 //!
 //! Always holds: only one of the two is set; setting one wins over removing it in the same request; a bucket with an
-//! object lock has neither.
+//! object lock has neither, nor has a container that the same request is to make keep versions by itself, where
+//! OpenStack's accepts both and keeps them twice.
 
+use super::super::object_versioning::{BOTH_MODES, SWITCH};
 use super::{HISTORY, STACK};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use request_pipeline::{ClientRequest, Next, Response, reply};
+use request_pipeline::{ClientRequest, Next, Response, is_true, reply};
 
 const VERSIONS: HeaderName = HeaderName::from_static("x-versions-location");
 const OF_HISTORY: HeaderName = HeaderName::from_static("x-history-location");
 const REMOVALS: [&str; 2] = ["x-remove-versions-location", "x-remove-history-location"];
 const STORED_LOCATION: HeaderName = HeaderName::from_static("x-container-sysmeta-versions-location");
+/// The lock of a bucket that the request makes.
+const NEW_LOCK: HeaderName = HeaderName::from_static("x-container-sysmeta-s3api-object-lock");
 const STORED_MODE: HeaderName = HeaderName::from_static("x-container-sysmeta-versions-mode");
 
 /// Answers a PUT or POST of a container.
@@ -23,6 +27,13 @@ pub(super) async fn write(allowed: bool, mut request: ClientRequest, next: Next)
         .headers
         .get(STORED_LOCATION)
         .is_some_and(|location| !location.is_empty());
+    let is_switched_on = request
+        .headers
+        .get(SWITCH)
+        .is_some_and(|value| std::str::from_utf8(value.as_bytes()).is_ok_and(is_true));
+    if is_set && is_switched_on {
+        return reply::html(400, BOTH_MODES.into());
+    }
     if is_set && is_locked(&request, &next).await {
         let text = "A container whose objects can be locked keeps versions by itself.";
         return reply::html(409, text.into());
@@ -32,6 +43,9 @@ pub(super) async fn write(allowed: bool, mut request: ClientRequest, next: Next)
 
 /// Whether the container is a bucket with an object lock, which its older writes would pass by.
 async fn is_locked(request: &ClientRequest, next: &Next) -> bool {
+    if request.headers.contains_key(NEW_LOCK) {
+        return true;
+    }
     let Some(entity) = request.entity.as_deref() else {
         return false;
     };

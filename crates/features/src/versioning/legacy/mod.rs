@@ -67,6 +67,10 @@ impl LegacyVersions {
     async fn kept(&self, entity: &Arc<EntityPath>, next: &Next) -> Option<Kept<'_>> {
         let name = entity.container.as_deref()?;
         let container = next.info().container(&entity.account, name).await;
+        // However it came to have both: what can be locked is kept where locks are.
+        if container.bucket_lock().is_some() {
+            return None;
+        }
         let configured = container.sysmeta.get(LOCATION).filter(|place| !place.is_empty());
         let place = match configured {
             Some(place) => Some(place).filter(|_| self.allowed)?,

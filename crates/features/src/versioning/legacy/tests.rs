@@ -207,6 +207,59 @@ async fn a_bucket_with_an_object_lock_keeps_versions_by_itself() {
     }
 }
 
+#[tokio::test]
+async fn versions_are_not_kept_twice() {
+    for (switch, location, status) in [
+        ("true", "v", 400),
+        ("on", "v", 400),
+        ("false", "v", 204),
+        ("true", "", 204),
+    ] {
+        for name in ["x-versions-location", "x-history-location"] {
+            for method in ["PUT", "POST"] {
+                let headers = [(name, location), ("x-versions-enabled", switch)];
+                let asked = with_headers(request(method, "/v1/a/c"), &headers);
+                let core = Answer::new(|_| reply::status(204));
+                assert_eq!(
+                    ask(legacy(), asked, core).await.status(),
+                    status,
+                    "{name}: {location}, {switch}"
+                );
+            }
+        }
+    }
+    let headers = [
+        ("x-versions-location", "v"),
+        ("x-container-sysmeta-s3api-object-lock", "Enabled"),
+    ];
+    let asked = with_headers(request("PUT", "/v1/a/c"), &headers);
+    let core = Answer::new(|_| reply::status(204));
+    assert_eq!(ask(legacy(), asked, core).await.status(), 409);
+}
+
+/// A bucket that has got both, by two requests at the same time: its own versions count, not copies elsewhere.
+#[tokio::test]
+async fn a_lock_wins_over_a_location() {
+    for (lock, copies) in [(None, true), (Some("Enabled"), false)] {
+        let asked_for = Arc::new(parking_lot::Mutex::new(Vec::new()));
+        let seen = asked_for.clone();
+        let core = Answer::new(move |request| {
+            seen.lock().push(format!("{} {}", request.method, request.path));
+            reply::status(if request.method == Method::GET { 404 } else { 201 })
+        });
+        let mut info = ContainerInfo::default();
+        info.sysmeta.insert(LOCATION.into(), "v".into());
+        if let Some(lock) = lock {
+            info.sysmeta.insert("s3api-object-lock".into(), lock.into());
+        }
+        *core.container.lock().unwrap() = Arc::new(info);
+        let mut put = with_headers(request("PUT", "/v1/a/c/o"), &[("content-length", "0")]);
+        put.aim_at_path("/v1/a/c/o");
+        assert_eq!(ask(legacy(), put, core).await.status(), 201);
+        assert_eq!(asked_for.lock().len() > 1, copies, "{:?}", asked_for.lock());
+    }
+}
+
 proptest! {
     #[test]
     fn any_listing_is_read(text in "\\PC*", location in "[a-z%0-9/]*") {

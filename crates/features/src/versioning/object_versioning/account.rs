@@ -201,8 +201,8 @@ mod tests {
             request_pipeline::set_header(response.headers_mut(), "x-account-container-count", &containers);
             response
         });
-        let clock = world::World::real().clock;
-        let feature = ObjectVersioning::new(true, Default::default(), &Default::default(), clock);
+        let world = world::World::real();
+        let feature = ObjectVersioning::new(true, Default::default(), &Default::default(), world);
         let answer = crate::testing::ask(feature, request("GET", target), core).await;
         let rows = serde_json::from_slice(&answer.body().as_whole().unwrap()).unwrap();
         let asked = asked.lock().clone();

@@ -11,6 +11,10 @@ use request_pipeline::{ClientRequest, ContainerInfo, Next, Response, is_true, re
 use std::sync::Arc;
 use vocabulary::EntityPath;
 
+/// The answer where versions are to be kept twice, in OpenStack's words.
+pub(in super::super) const BOTH_MODES: &str =
+    "Cannot enable object versioning on a container that is already using the legacy versioned writes feature.";
+
 impl ObjectVersioning {
     /// Answers a request about a container.
     pub(super) async fn container(&self, request: ClientRequest, entity: Arc<EntityPath>, next: Next) -> Response {
@@ -45,19 +49,19 @@ impl ObjectVersioning {
                 "Versions of a container whose objects can be locked cannot be disabled.".into(),
             );
         }
+        if info
+            .sysmeta
+            .get("versions-location")
+            .is_some_and(|location| !location.is_empty())
+            || info.versions.is_some()
+        {
+            return reply::html(400, BOTH_MODES.into());
+        }
         if enable {
             if info.sync_to.as_ref().is_some_and(|to| !to.is_empty()) {
                 return reply::html(
                     400,
                     "Cannot enable object versioning on a container configured as source of container syncing.".into(),
-                );
-            }
-            if info.sysmeta.contains_key("versions-location") || info.versions.is_some() {
-                return reply::html(
-                    400,
-                    "Cannot enable object versioning on a container that is already using the legacy versioned \
-                     writes feature."
-                        .into(),
                 );
             }
             let hidden = match Versioned::of(&entity.account, container, &info) {

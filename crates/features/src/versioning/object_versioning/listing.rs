@@ -22,7 +22,7 @@ use vocabulary::names::{RESERVED, quote, unquote};
 const MAX_LISTING: u64 = 256 << 20;
 
 /// Says whether versions are made, and switches that.
-pub(super) const SWITCH: &str = "x-versions-enabled";
+pub(in super::super) const SWITCH: &str = "x-versions-enabled";
 const BYTES_USED: &str = "x-container-bytes-used";
 
 pub(super) type VersionRow = Map<String, Value>;

@@ -13,6 +13,8 @@
 
 mod account;
 mod container;
+mod key_lock;
+mod link;
 mod listing;
 mod locks;
 mod names;
@@ -20,14 +22,17 @@ mod read;
 mod removal;
 mod write;
 
+pub(super) use container::BOTH_MODES;
 use http::{HeaderValue, Method};
+pub(super) use link::LinkRemoval;
+pub(super) use listing::SWITCH;
 use names::{Hidden, VersionId};
-use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_LOCK_CHANGE};
+use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_LEAVE_MARKER, X_LOCK_CHANGE};
 use request_pipeline::{ClientRequest, ContainerInfo, Feature, Next, Response, reply, set_header};
 use std::sync::Arc;
 use vocabulary::names::RESERVED;
 use vocabulary::{EntityPath, Limits, Policies};
-use world::Clock;
+use world::World;
 
 /// In the access log, and in nothing else.
 const SOURCE: &str = "OV";
@@ -46,11 +51,12 @@ pub struct ObjectVersioning {
     policies: Policies,
     listing_limit: usize,
     account_limit: usize,
-    clock: Arc<dyn Clock>,
+    world: World,
     unique: write::Unique,
 }
 
 /// What a container's description says about versions.
+#[derive(Clone)]
 struct Versioned {
     hidden: Hidden,
     enabled: bool,
@@ -89,13 +95,13 @@ impl Asked {
 
 impl ObjectVersioning {
     /// `allowed` is `allow_object_versioning`.
-    pub fn new(allowed: bool, policies: Policies, limits: &Limits, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(allowed: bool, policies: Policies, limits: &Limits, world: World) -> Self {
         Self {
             allowed,
             policies,
             listing_limit: limits.container_listing_limit,
             account_limit: limits.account_listing_limit,
-            clock,
+            world,
             unique: write::Unique::default(),
         }
     }
@@ -143,7 +149,9 @@ impl ObjectVersioning {
             (Method::GET | Method::HEAD, wanted) => read::get_or_head(&asked, request, wanted, next).await,
             (Method::PUT, None) if asked.versioned.enabled => self.put(&asked, request, info, next).await,
             (Method::PUT, Some(id)) => self.restore(&asked, request, id, info, next).await,
-            (Method::DELETE, None) if asked.versioned.enabled => self.delete(&asked, request, info, next).await,
+            (Method::DELETE, None) if asked.versioned.enabled || request.headers.contains_key(X_LEAVE_MARKER) => {
+                self.delete(&asked, request, info, next).await
+            }
             (Method::DELETE, Some(VersionId::At(_))) => {
                 self.delete_version(&asked, request, wanted_id(wanted), info, next)
                     .await

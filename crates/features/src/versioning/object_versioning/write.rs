@@ -15,9 +15,11 @@ use http::header::{
     CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH, LAST_MODIFIED, LOCATION, TRANSFER_ENCODING,
 };
 use http::{Method, StatusCode};
-use peer::message::header_names::{BACKEND_PREFIX, X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_TIMESTAMP, X_WRITE_LOCK};
+use peer::message::header_names::{
+    BACKEND_PREFIX, X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_LEAVE_MARKER, X_TIMESTAMP, X_WRITE_LOCK,
+};
 use request_pipeline::{
-    ClientRequest, ContainerInfo, Next, Response, reply, set_header,
+    ClientRequest, ContainerInfo, LockRefusal, Next, Response, reply, set_header,
     watched::{End, Watcher, watch},
 };
 use std::sync::Arc;
@@ -49,7 +51,7 @@ const NOT_COPIED: [&str; 12] = [
 ];
 
 /// What a link says of the version it shows.
-struct Shown {
+pub(super) struct Shown {
     id: VersionId,
     etag: String,
     bytes: u64,
@@ -63,7 +65,7 @@ impl ObjectVersioning {
     /// link that is newer, the new one would be thrown away.
     fn moment(&self, request: &ClientRequest, next: &Next) -> Timestamp {
         let wanted = request.header("x-timestamp").and_then(|text| text.parse().ok());
-        let now = || next.info().write_time().unwrap_or_else(|| self.clock.now());
+        let now = || next.info().write_time().unwrap_or_else(|| self.world.clock.now());
         wanted.unwrap_or_else(|| self.unique.after(now()))
     }
 
@@ -100,7 +102,7 @@ impl ObjectVersioning {
             Ok(shown) => shown,
             Err(refusal) => return refusal,
         };
-        if let Err(refusal) = put_link(asked, &link, moment, &shown, &next).await {
+        if let Err(refusal) = put_link(asked, &link, moment.with_offset(1), &shown, &next).await {
             return refusal;
         }
         show_version(&mut response, id);
@@ -130,6 +132,15 @@ impl ObjectVersioning {
         if let Err(refusal) = authorise_write(&mut request, info, &next).await {
             return refusal;
         }
+        let lock = match self.lock_key(asked, &request, info, &next).await {
+            Ok(lock) => lock,
+            Err(LockRefusal::Held) => return reply::status_for(&request.method, 503),
+            // Deletions that must not meet this one are not made either, where most of the servers cannot be asked.
+            Err(LockRefusal::Unavailable | LockRefusal::Unknown) => None,
+        };
+        if let Some(lock) = &lock {
+            request.headers.insert(X_WRITE_LOCK, lock.header());
+        }
         let found = next.clone().run(look_at(&request, asked.at(id))).await;
         match found.status() {
             StatusCode::NOT_FOUND => return reply::plain(404, "The specified version does not exist"),
@@ -141,7 +152,9 @@ impl ObjectVersioning {
         }
         let shown = shown_by(id, found.headers());
         let moment = self.moment(&request, &next);
-        if let Err(refusal) = put_link(asked, &request.without_body(), moment, &shown, &next).await {
+        let linked = put_link(asked, &request.without_body(), moment.with_offset(1), &shown, &next).await;
+        drop(lock);
+        if let Err(refusal) = linked {
             return refusal;
         }
         let mut response = reply::html(201, String::new());
@@ -165,7 +178,11 @@ impl ObjectVersioning {
         if let Err(refusal) = authorise_write(&mut request, info, &next).await {
             return refusal;
         }
-        if let Err(refusal) = keep_unversioned(asked, &request, &next).await {
+        let kept = match request.headers.remove(X_LEAVE_MARKER) {
+            Some(_) if !asked.versioned.enabled => must_be_version(asked, &request, &next).await,
+            _ => keep_unversioned(asked, &request, &next).await.map(drop),
+        };
+        if let Err(refusal) = kept {
             return refusal;
         }
         let moment = self.moment(&request, &next);
@@ -273,7 +290,7 @@ async fn describe(
 }
 
 /// The same from the headers of a version that is there. A static link stands for what it leads to.
-fn shown_by(id: VersionId, headers: &HeaderMap) -> Shown {
+pub(super) fn shown_by(id: VersionId, headers: &HeaderMap) -> Shown {
     let text = |name: &str| {
         let value = headers.get(name)?;
         std::str::from_utf8(value.as_bytes()).ok()
@@ -311,11 +328,11 @@ fn without_swift_bytes(content_type: &str) -> (String, Option<u64>) {
     (kept.join(";"), bytes)
 }
 
-/// Puts the link to a version in the object's own place.
-async fn put_link(
+/// Puts the link to a version in the object's own place, as of `at`.
+pub(super) async fn put_link(
     asked: &Asked,
     request: &ClientRequest,
-    moment: Timestamp,
+    at: Timestamp,
     shown: &Shown,
     next: &Next,
 ) -> Result<(), Response> {
@@ -339,7 +356,7 @@ async fn put_link(
     let mut set = |name, value: &str| set_header(headers, name, value);
     set("content-length", "0");
     set("content-type", &shown.content_type);
-    set("x-timestamp", &moment.with_offset(1).internal());
+    set("x-timestamp", &at.internal());
     set(LINK_MARK, "true");
     set("x-object-sysmeta-allow-reserved-names", "true");
     set("x-object-sysmeta-symloop-extend", "true");
@@ -354,6 +371,16 @@ async fn put_link(
     match linked.status().is_success() {
         true => Ok(()),
         false => Err(refused(&linked, request)),
+    }
+}
+
+/// Refuses what is no version: where versions are suspended nothing becomes one.
+async fn must_be_version(asked: &Asked, request: &ClientRequest, next: &Next) -> Result<(), Response> {
+    let found = next.clone().run(look_at(request, (*asked.entity).clone())).await;
+    match found.status() {
+        status if !status.is_success() => Err(refused(&found, request)),
+        _ if found.headers().contains_key(LINK_MARK) => Ok(()),
+        _ => Err(reply::status_for(&request.method, 409)),
     }
 }
 
@@ -396,11 +423,11 @@ async fn keep_unversioned(asked: &Asked, request: &ClientRequest, next: &Next) -
 }
 
 /// The version that a link shows.
-pub(super) fn linked_version(asked: &Asked, link: &Response) -> VersionId {
+pub(super) fn linked_version(asked: &Asked, link: &HeaderMap) -> VersionId {
     let hidden: &Hidden = &asked.versioned.hidden;
     let target = ["x-object-sysmeta-symlink-target", "x-symlink-target"]
         .iter()
-        .find_map(|name| unquote(link.headers().get(*name)?.to_str().ok()?).ok());
+        .find_map(|name| unquote(link.get(*name)?.to_str().ok()?).ok());
     let read = target.and_then(|target| hidden.read_target(&target, &asked.entity.account));
     read.map_or(VersionId::Null, |(_, id)| id)
 }

@@ -1,10 +1,13 @@
 //! PutBucketLifecycleConfiguration, GetBucketLifecycleConfiguration, DeleteBucketLifecycle, and `x-amz-expiration`.
 //!
 //! The rules are in the container's system metadata, where upkeep finds them (`container-lifecycle`); what they mean is
-//! the crate `lifecycle`'s, their XML in `document.rs`.
+//! the crate `lifecycle`'s, their XML in `document.rs`; those that were read before are in `known_rules.rs`.
 //! Always holds: rules that are stored are whole and served; requests of Swift's API do not see them.
 
 pub(crate) mod document;
+mod known_rules;
+
+pub(super) use known_rules::KnownRules;
 
 use super::bucket::empty;
 use super::headers::{delete_at, expiry_by};
@@ -70,6 +73,20 @@ impl Operation<'_> {
         }
     }
 
+    /// Says in the answer when an object expires that was sent with these headers, and stored with this answer.
+    pub(super) async fn show_expiry_of_new(
+        &self,
+        answer: &mut HeaderMap,
+        mut sent: HeaderMap,
+        stored: &HeaderMap,
+        size: Option<u64>,
+    ) {
+        if let Some(written) = stored.get(LAST_MODIFIED) {
+            sent.insert(LAST_MODIFIED, written.clone());
+        }
+        self.show_expiry(answer, &sent, size).await;
+    }
+
     /// Says in the answer about an object, whose headers `swift` are, by which rule of the bucket it expires, unless
     /// Swift deletes it before.
     pub(super) async fn show_expiry(&self, answer: &mut HeaderMap, swift: &HeaderMap, size: Option<u64>) {
@@ -79,7 +96,8 @@ impl Operation<'_> {
             container.sysmeta.get(name).map(String::as_str)
         };
         // GetBucketLifecycleConfiguration reports what cannot be read.
-        let Some(rules) = text_of_pieces(piece).and_then(|text| LifecycleRules::of_text(&text).ok()) else {
+        let read = |text| self.service.rules.read(self.container().path(), text);
+        let Some(rules) = text_of_pieces(piece).and_then(read) else {
             return;
         };
         let changed = swift

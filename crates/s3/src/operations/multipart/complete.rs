@@ -5,6 +5,7 @@
 
 use super::super::access_checks::{OBJECTS_LIST, UPLOADS_LIST};
 use super::super::conditional::LONG_LEASE;
+use super::super::headers::size as size_of;
 use super::super::object_lock::parts::noted_lock;
 use super::super::{Done, Operation, document, encryption, versions};
 use super::checksums::Claims;
@@ -51,7 +52,8 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
     let named = read(&body).map_err(|error| error.with("UploadId", id.clone()))?;
     let etag = etag_of_parts(&named).map_err(|error| error.with("UploadId", id.clone()))?;
     if let Some(object) = made {
-        return repeated(&operation, &etag, &object).ok_or_else(|| NO_SUCH_UPLOAD.about("UploadId", id));
+        let repeated = repeated(&operation, &etag, &object).await;
+        return repeated.ok_or_else(|| NO_SUCH_UPLOAD.about("UploadId", id));
     }
     let gate = operation.write_gate().await?;
     let open = match gate.pass(LONG_LEASE).await {
@@ -66,10 +68,8 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
         }
         // Of an upload that is complete already the object itself is in the way of its condition.
         Err(error) if [NO_SUCH_UPLOAD, PRECONDITION_FAILED].contains(&error.code) => {
-            let object = operation.complete_already(&id).await;
-            return object
-                .and_then(|object| repeated(&operation, &etag, &object))
-                .ok_or(error);
+            let object = operation.complete_already(&id).await.ok_or(error.clone())?;
+            return repeated(&operation, &etag, &object).await.ok_or(error);
         }
         Err(error) => return Err(error),
     };
@@ -88,6 +88,7 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
     });
     operation.lock_whole(&open, &named, &mut put).await?;
     gate.mark(&mut put.headers);
+    let sent = put.headers.clone();
     let response = operation.send(put).await;
     if !response.status().is_success() {
         return Err(refusal(&operation, response, &open, &named).await);
@@ -103,19 +104,30 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
     drop(gate);
     operation.delete_unnamed(&open, &parts, &named).await;
     let mut answer = result(&operation, &etag, checksum.as_ref());
+    let size = size_of_whole(&parts, &named);
+    operation
+        .show_expiry_of_new(answer.headers_mut(), sent, response.headers(), size)
+        .await;
     versions::show(answer.headers_mut(), response.headers());
     encryption::show_of_parts(answer.headers_mut(), response.headers());
     Ok(answer)
 }
 
 /// The answer to a completion that came again; nothing where the object was made of other parts.
-fn repeated(operation: &Operation<'_>, etag: &str, object: &HeaderMap) -> Option<Response> {
-    let is_same = object.get(S3_ETAG).is_some_and(|made| made == etag);
-    is_same.then(|| {
-        let mut answer = result(operation, etag, StoredChecksum::read(object).as_ref());
-        encryption::show(answer.headers_mut(), object);
-        answer
-    })
+async fn repeated(operation: &Operation<'_>, etag: &str, object: &HeaderMap) -> Option<Response> {
+    object.get(S3_ETAG).filter(|made| *made == etag)?;
+    let mut answer = result(operation, etag, StoredChecksum::read(object).as_ref());
+    operation
+        .show_expiry(answer.headers_mut(), object, size_of(object))
+        .await;
+    encryption::show(answer.headers_mut(), object);
+    Some(answer)
+}
+
+/// Bytes of the object; nothing where listings do not show all of its parts yet.
+fn size_of_whole(parts: &[(u32, SegmentRow)], named: &[Named]) -> Option<u64> {
+    let sizes: HashMap<u32, u64> = parts.iter().map(|(number, row)| (*number, row.bytes)).collect();
+    named.iter().map(|part| sizes.get(&part.number)).sum()
 }
 
 impl Operation<'_> {
