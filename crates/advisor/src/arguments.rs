@@ -3,13 +3,23 @@
 use crate::fit::Configuration;
 use crate::search::PurchaseQuestion;
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `martlet advise`.
 #[derive(Debug, Args)]
 pub struct AdviseArguments {
     #[command(subcommand)]
     pub(crate) command: AdviseCommand,
+}
+
+impl AdviseArguments {
+    /// The configuration whose cluster_tls options say how to speak to servers, for commands that do.
+    pub fn cluster_tls(&self) -> Option<&Path> {
+        match &self.command {
+            AdviseCommand::Look(line) => line.cluster_tls.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 /// What to do.
@@ -31,6 +41,9 @@ pub enum AdviseCommand {
     /// Beside each MANIFEST.json stands MANIFEST.cluster.toml, which says what was loaded: gateways, storage_nodes, and
     /// what (in words: machines, or processes of one machine).
     Fit(FitArguments),
+    /// Look at a live cluster of either make, and say what to change first: causes by what is gained for their cost,
+    /// when capacity ends, the steps in which new devices come in. Nothing is changed.
+    Look(Box<crate::look::LookArguments>),
     /// Show the method on its published example (Swift Advisor, 2012), with what of it is published and what inferred.
     Published,
 }

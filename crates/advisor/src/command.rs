@@ -5,6 +5,7 @@ use crate::advice::{AdviceReport, answer};
 use crate::arguments::{AdviseArguments, AdviseCommand, BuyArguments, FitArguments, OutputArguments, PredictArguments};
 use crate::fit::{self, fit_runs};
 use crate::inventory::{PurchaseInventory, STARTER};
+use crate::look;
 use crate::model::rates::SoftwareRates;
 use crate::published::PublishedExample;
 use crate::report::{curves, html, terminal};
@@ -13,6 +14,7 @@ use crate::search::design::ClusterDesign;
 use crate::search::least::Goal;
 use crate::search::{MOST_RECIPES, PurchaseQuestion, recipe_bound, search};
 use operator_tools::{Console, ToolStatus};
+use peer::Peers;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -24,7 +26,8 @@ use world::files::Purpose;
 const LONGEST: u64 = 64 << 20;
 
 /// Runs a command; mistakes end it with a line.
-pub fn run(arguments: &AdviseArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
+pub async fn run(arguments: &AdviseArguments, peers: &Peers, console: &mut Console<'_>) -> io::Result<ToolStatus> {
+    let world = peers.world();
     let done = match &arguments.command {
         AdviseCommand::Catalogue => {
             console.out.write_all(STARTER.as_bytes())?;
@@ -33,6 +36,7 @@ pub fn run(arguments: &AdviseArguments, world: &World, console: &mut Console<'_>
         AdviseCommand::Buy(line) => buy(line, world),
         AdviseCommand::Predict(line) => predict(line, world),
         AdviseCommand::Fit(line) => fit(line, world),
+        AdviseCommand::Look(line) => return look::run(line, peers, console).await,
         AdviseCommand::Published => PublishedExample::built_in().map(|example| (example.text(), ToolStatus::SUCCESS)),
     };
     match done {

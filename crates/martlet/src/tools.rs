@@ -72,7 +72,8 @@ pub fn bench(line: &bench::arguments::BenchArguments) -> Result<(), CommandFailu
 
 /// `martlet advise`.
 pub fn advise(line: &advisor::arguments::AdviseArguments) -> Result<(), CommandFailure> {
-    tool(|console| advisor::command::run(line, &World::real(), console))
+    let (runtime, peers) = (runtime()?, peers(line.cluster_tls())?);
+    tool(|console| runtime.block_on(advisor::command::run(line, &peers, console)))
 }
 
 /// For tools that speak to servers.
