@@ -120,9 +120,10 @@ impl<'a> Inquiry<'a> {
             body: Body::empty(),
             interim: None,
         };
+        // The time for the whole answer ends first.
         let timeouts = Timeouts {
-            connect: self.patience,
-            response: self.patience,
+            connect: self.patience * 2,
+            response: self.patience * 2,
         };
         let response = self.peers.send(host, port, call, timeouts).await.map_err(silence)?;
         let (head, body) = response.into_parts();

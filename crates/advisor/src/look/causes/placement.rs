@@ -15,11 +15,11 @@ const FEW: f64 = 0.05;
 /// Copies of an object that outlive the loss of a drive and of another one while it is rebuilt.
 const SAFE_REPLICAS: f64 = 3.0;
 
-/// The commands that follow any change of builders.
+/// The commands that follow any change of builders. A ring is to be written although no partition has to move.
 fn rebalance(cause: LookCause, rings: &[&RingSight]) -> LookCause {
-    let cause = rings
-        .iter()
-        .fold(cause, |cause, ring| cause.cure(format!("{} rebalance", ring.command())));
+    let cause = rings.iter().fold(cause, |cause, ring| {
+        cause.cure(format!("{} rebalance --force", ring.command()))
+    });
     cause.cure("copy the *.ring.gz to every node; when `martlet recon -r` says that replication is done, rebalance again until nothing moves")
 }
 

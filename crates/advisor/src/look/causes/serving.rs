@@ -84,10 +84,7 @@ pub(super) fn no_recon(sight: &ClusterSight, _: &LookArguments) -> Vec<LookCause
 }
 
 /// Servers whose checksum of a file is another than the one here.
-fn differing<'s>(
-    sight: &'s ClusterSight,
-    is_it: impl Fn(&str) -> bool,
-) -> Vec<(&'s ServerSight, &'s str, &'s str, &'s str)> {
+fn differing(sight: &ClusterSight, is_it: impl Fn(&str) -> bool) -> Vec<(&ServerSight, &str, &str, &str)> {
     let own: HashMap<&str, &str> = sight
         .own_sums
         .iter()
