@@ -1,9 +1,10 @@
 //! The command line of `martlet advise`: its commands and their options.
 
 use crate::fit::Configuration;
+use crate::look::LookArguments;
 use crate::search::PurchaseQuestion;
 use clap::{Args, Subcommand};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// `martlet advise`.
 #[derive(Debug, Args)]
@@ -13,10 +14,10 @@ pub struct AdviseArguments {
 }
 
 impl AdviseArguments {
-    /// The configuration whose cluster_tls options say how to speak to servers, for commands that do.
-    pub fn cluster_tls(&self) -> Option<&Path> {
+    /// What is run by [`crate::look::run`], as it speaks to servers.
+    pub fn look(&self) -> Option<&LookArguments> {
         match &self.command {
-            AdviseCommand::Look(line) => line.cluster_tls.as_deref(),
+            AdviseCommand::Look(line) => Some(line),
             _ => None,
         }
     }
@@ -27,6 +28,8 @@ impl AdviseArguments {
 pub enum AdviseCommand {
     /// Print a starter catalogue: an inventory to change. Its prices are placeholders.
     Catalogue,
+    /// Print the figures of the software that come with the program, for `--rates`: put in your own.
+    Rates,
     /// Say what to buy: the least cost for a capacity and a throughput, the most capacity for a throughput and a
     /// budget, or the most throughput for a capacity and a budget.
     ///
@@ -43,7 +46,7 @@ pub enum AdviseCommand {
     Fit(FitArguments),
     /// Look at a live cluster of either make, and say what to change first: causes by what is gained for their cost,
     /// when capacity ends, the steps in which new devices come in. Nothing is changed.
-    Look(Box<crate::look::LookArguments>),
+    Look(Box<LookArguments>),
     /// Show the method on its published example (Swift Advisor, 2012), with what of it is published and what inferred.
     Published,
 }

@@ -5,8 +5,7 @@ use crate::advice::{AdviceReport, answer};
 use crate::arguments::{AdviseArguments, AdviseCommand, BuyArguments, FitArguments, OutputArguments, PredictArguments};
 use crate::fit::{self, fit_runs};
 use crate::inventory::{PurchaseInventory, STARTER};
-use crate::look;
-use crate::model::rates::SoftwareRates;
+use crate::model::rates::{BUILT_IN, SoftwareRates};
 use crate::published::PublishedExample;
 use crate::report::{curves, html, terminal};
 use crate::search::conflict::contradiction;
@@ -14,7 +13,6 @@ use crate::search::design::ClusterDesign;
 use crate::search::least::Goal;
 use crate::search::{MOST_RECIPES, PurchaseQuestion, recipe_bound, search};
 use operator_tools::{Console, ToolStatus};
-use peer::Peers;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -26,8 +24,7 @@ use world::files::Purpose;
 const LONGEST: u64 = 64 << 20;
 
 /// Runs a command; mistakes end it with a line.
-pub async fn run(arguments: &AdviseArguments, peers: &Peers, console: &mut Console<'_>) -> io::Result<ToolStatus> {
-    let world = peers.world();
+pub fn run(arguments: &AdviseArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
     let done = match &arguments.command {
         AdviseCommand::Catalogue => {
             console.out.write_all(STARTER.as_bytes())?;
@@ -36,7 +33,8 @@ pub async fn run(arguments: &AdviseArguments, peers: &Peers, console: &mut Conso
         AdviseCommand::Buy(line) => buy(line, world),
         AdviseCommand::Predict(line) => predict(line, world),
         AdviseCommand::Fit(line) => fit(line, world),
-        AdviseCommand::Look(line) => return look::run(line, peers, console).await,
+        AdviseCommand::Rates => Ok((BUILT_IN.to_owned(), ToolStatus::SUCCESS)),
+        AdviseCommand::Look(_) => Err(Fault::caller("look: it is run by `look::run`")),
         AdviseCommand::Published => PublishedExample::built_in().map(|example| (example.text(), ToolStatus::SUCCESS)),
     };
     match done {

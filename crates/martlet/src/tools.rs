@@ -72,8 +72,11 @@ pub fn bench(line: &bench::arguments::BenchArguments) -> Result<(), CommandFailu
 
 /// `martlet advise`.
 pub fn advise(line: &advisor::arguments::AdviseArguments) -> Result<(), CommandFailure> {
-    let (runtime, peers) = (runtime()?, peers(line.cluster_tls())?);
-    tool(|console| runtime.block_on(advisor::command::run(line, &peers, console)))
+    if let Some(line) = line.look() {
+        let (runtime, peers) = (runtime()?, peers(line.cluster_tls.as_deref())?);
+        return tool(|console| runtime.block_on(advisor::look::run(line, &peers, console)));
+    }
+    tool(|console| advisor::command::run(line, &World::real(), console))
 }
 
 /// For tools that speak to servers.

@@ -186,7 +186,10 @@ fn add_times(text: &mut String, answer: &AdviceAnswer) {
             ),
         );
     }
-    line("years to loss", banded(answer.years_to_loss));
+    line(
+        "years to loss",
+        format!("{} {}", banded(answer.years_to_loss), answer.of_what_loss()),
+    );
     add_advice(text, answer);
 }
 
