@@ -76,6 +76,18 @@ def test_the_three_questions_are_answered_in_time(catalogue):
     assert plan["part_power"] == first["ring"]["part_power"]
 
 
+def test_contradictions_that_need_several_changes(catalogue):
+    changed(catalogue, ("budget = 250000", "budget = 20000"), ('p99 = "1s"', 'p99 = "1ms"'))
+    begun = time.monotonic()
+    said = advise("buy", "least-cost", catalogue, status=1)[0]
+    assert time.monotonic() - begun < LONGEST
+    enough = re.search(r"together these would be enough: p99 = ([\d.]+) ms, budget = (\d+)", said)
+    assert enough, said
+    # Three digits are shown.
+    changed(catalogue, ("budget = 20000", f"budget = {int(enough[2]) * 1.01:.0f}"), ('p99 = "1ms"', f'p99 = "{float(enough[1]) * 1.01}ms"'))
+    advise("buy", "least-cost", catalogue)
+
+
 def test_figures_of_the_software_can_be_changed(catalogue, tmp_path):
     rates = tmp_path / "rates.toml"
     rates.write_text(advise("rates")[0])

@@ -49,6 +49,8 @@ pub struct AdviceReport {
     pub answers: Vec<AdviceAnswer>,
     /// Constraints that contradict each other, where there is no answer.
     pub contradictions: Vec<Relaxation>,
+    /// Where none of them is enough alone: values that are enough together.
+    pub together: Vec<Relaxation>,
 }
 
 /// One cluster.

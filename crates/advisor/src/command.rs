@@ -8,7 +8,7 @@ use crate::inventory::{PurchaseInventory, STARTER};
 use crate::model::rates::{BUILT_IN, SoftwareRates};
 use crate::published::PublishedExample;
 use crate::report::{curves, html, terminal};
-use crate::search::conflict::contradiction;
+use crate::search::conflict::{contradiction, together};
 use crate::search::design::ClusterDesign;
 use crate::search::least::Goal;
 use crate::search::{MOST_RECIPES, PurchaseQuestion, recipe_bound, search};
@@ -124,13 +124,17 @@ fn buy(line: &BuyArguments, world: &World) -> CommandText {
         goal: Some(goal),
         answers: vec![],
         contradictions: vec![],
+        together: vec![],
         rates,
     };
     if found.is_empty() {
         report.contradictions = contradiction(&inventory, &report.rates);
+        if report.contradictions.iter().all(|one| one.enough.is_none()) {
+            report.together = together(&inventory, &report.rates);
+        }
         let text = match line.output.json {
             true => json(&report)?,
-            false => terminal::contradictions(&report.contradictions),
+            false => terminal::contradictions(&report.contradictions, &report.together),
         };
         return Ok((text, ToolStatus::FAILURE));
     }
@@ -161,6 +165,7 @@ fn predict(line: &PredictArguments, world: &World) -> CommandText {
         goal: None,
         answers: vec![],
         contradictions: vec![],
+        together: vec![],
     };
     let design = planned.design();
     add(&mut report, world, &inventory, &design, requests);

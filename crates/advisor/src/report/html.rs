@@ -245,6 +245,7 @@ mod tests {
             goal: Some(goal),
             answers: vec![answer(&inventory, &rates, &found[0].design, Some(400.0))],
             contradictions: vec![],
+            together: vec![],
             rates,
         };
         let text = page(&report, &inventory, &[found[0].design]).unwrap();
