@@ -112,7 +112,7 @@ class TunedCluster(Cluster):
     def look(self, *arguments, within=10, as_json=True, status=0):
         """What `martlet advise look` says of it."""
         begun = time.monotonic()
-        command = [martlet(), "advise", "look", "--swift-dir", self.etc, *arguments, *(["--json"] if as_json else [])]
+        command = [martlet(), "advise", "look", "--swift-dir", self.etc, "--timeout", "4", *arguments, *(["--json"] if as_json else [])]
         done = run(command, check=False, timeout=60)
         took = time.monotonic() - begun
         assert done.returncode == status and took < within, (took, done.stdout, done.stderr)

@@ -66,6 +66,20 @@ struct ClusterSight {
     unseen: Vec<String>,
 }
 
+impl ClusterSight {
+    /// A gateway whose process is an object server too is `martlet up`: its storage servers are functions of that process, and
+    /// nothing listens where the rings say.
+    fn is_one_process(&self) -> bool {
+        let is_server = |gateway: &GatewaySight| {
+            let page = gateway.pages.as_ref().map(|pages| &pages.1);
+            page.is_some_and(|page| {
+                exposition::sum(page, "martlet_requests_under_way", "role=\"object-server\"").is_some()
+            })
+        };
+        self.gateways.iter().any(is_server) && self.servers.iter().all(|server| !server.has_answered)
+    }
+}
+
 /// Looks, and says what came of it. The status is 1 when nothing could be looked at.
 pub async fn run(arguments: &LookArguments, peers: &Peers, console: &mut Console<'_>) -> io::Result<ToolStatus> {
     let begun = peers.world().clock.elapsed();

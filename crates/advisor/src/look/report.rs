@@ -50,7 +50,11 @@ impl LookReport {
         let gateways = sight.gateways.iter().filter(|one| one.conf.is_none());
         let silent = gateways.clone().filter(|one| one.silence.is_some()).count()
             + sight.servers.iter().filter(|one| one.silence.is_some()).count();
-        let asked = gateways.count() + sight.servers.len();
+        let inside = if sight.is_one_process() { sight.servers.len() } else { 0 };
+        let (asked, silent) = (
+            gateways.count() + sight.servers.len() - inside,
+            silent.saturating_sub(inside),
+        );
         let (size, in_use) = used(sight);
         Self {
             seconds,
@@ -219,12 +223,13 @@ fn unseen(sight: &ClusterSight, arguments: &LookArguments) -> Vec<String> {
     let mut all = sight.unseen.clone();
     let named =
         |server: &ServerSight, why: &str| format!("{} server {}: {why}", server.ring_use.word(), server.place());
-    all.extend(
-        sight
-            .servers
-            .iter()
-            .filter_map(|server| Some(named(server, server.silence.as_deref()?))),
-    );
+    if sight.is_one_process() {
+        let inside = "storage servers: they are inside of the gateway's process (martlet up), and have no recon";
+        all.push(inside.to_owned());
+    } else {
+        let silent = sight.servers.iter();
+        all.extend(silent.filter_map(|server| Some(named(server, server.silence.as_deref()?))));
+    }
     let partly = sight.servers.iter().filter(|server| server.silence.is_none());
     all.extend(partly.filter_map(|server| Some(named(server, server.refusal.as_deref()?))));
     let has_sizes = sight

@@ -24,7 +24,11 @@ const NOTICED_ROWS: f64 = 5.0;
 
 pub(super) fn silent_servers(sight: &ClusterSight, _: &LookArguments) -> Vec<LookCause> {
     let gateways: Vec<&GatewaySight> = sight.gateways.iter().filter(|one| one.silence.is_some()).collect();
-    let servers: Vec<&ServerSight> = sight.servers.iter().filter(|one| one.silence.is_some()).collect();
+    let servers = sight
+        .servers
+        .iter()
+        .filter(|one| one.silence.is_some() && !sight.is_one_process());
+    let servers: Vec<&ServerSight> = servers.collect();
     let silent = gateways.len() + servers.len();
     if silent == 0 {
         return vec![];
@@ -53,6 +57,9 @@ pub(super) fn silent_servers(sight: &ClusterSight, _: &LookArguments) -> Vec<Loo
     for server in servers.iter().take(3) {
         let word = server.ring_use.word();
         cause = cause.cure(format!("on {}: systemctl status martlet-{word} (OpenStack's: swift-init {word}-server status); start it, or kill it where it hangs, and read its log", server.ip));
+    }
+    if sight.gateways.iter().all(|one| one.conf.is_some()) && servers.len() == sight.servers.len() {
+        cause = cause.cure("where `martlet up` serves them: name its address with --gateway");
     }
     for gateway in gateways.iter().take(3) {
         cause = cause.cure(format!(
@@ -194,7 +201,12 @@ pub(super) fn memcached(sight: &ClusterSight, _: &LookArguments) -> Vec<LookCaus
             .iter()
             .filter_map(|(server, why)| Some((server, why.as_ref()?)))
             .collect();
-        if !conf.has_cache || conf.caches.is_empty() {
+        let is_missing = !conf.has_cache || conf.caches.is_empty();
+        // The one process of `martlet up` has all that it would share.
+        if is_missing && sight.is_one_process() {
+            continue;
+        }
+        if is_missing {
             let cause = LookCause::new("no-memcached", SPEED * 0.3, "requests do without a look at the account and the container each")
                 .seen("the pipeline has no cache", path)
                 .cure("memcached on each gateway, [filter:cache] use = egg:swift#memcache, memcache_servers = GATEWAY1:11211,GATEWAY2:11211, and cache before the filters of authentication in the pipeline")
