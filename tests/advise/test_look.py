@@ -4,6 +4,7 @@ The clusters are small and real: servers, rings, devices with sizes, access logs
 """
 
 import contextlib
+import gzip
 import json
 import os
 import shlex
@@ -213,8 +214,12 @@ def test_one_hot_container(either):
     fill(either, ["hot"], 400)
     fill(either, ["cool"], 40)
     either.await_lines(since, 440)
-    cause = first(either.look("--access-log", either.access_log(since)))
+    log = either.access_log(since)
+    cause = first(either.look("--access-log", log))
     assert cause["name"] == "one-hot-container"
+    packed = log.with_suffix(".gz")
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    assert first(either.look("--access-log", packed))["evidence"][0]["figure"] == cause["evidence"][0]["figure"]
     assert "400 of 440 rows go to AUTH_test/hot" in seen(cause)
     assert "it holds 400 rows (HEAD http://127.0.0." in seen(cause)
 

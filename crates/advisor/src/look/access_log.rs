@@ -17,8 +17,9 @@ use world::World;
 
 /// Of each log its end.
 const LOG_BYTES: u64 = 64 << 20;
-/// Of a compressed one as many lines, from its beginning.
+/// Of a compressed one as many lines and bytes, from its beginning.
 const MOST_LINES: u64 = 1_000_000;
+const MOST_TEXT: usize = 256 << 20;
 /// Containers that are told apart.
 const MOST_CONTAINERS: usize = 50_000;
 /// A longer name is cut: an account and a container have 256 bytes each, and three characters for a byte.
@@ -57,10 +58,12 @@ impl LogSight {
             ..Self::default()
         };
         for path in logs {
-            let mut lines = 0;
+            let (mut lines, mut bytes, mut is_enough) = (0, 0, false);
             let read = bench::replay::read_lines(world, path, LOG_BYTES, |text| {
                 lines += 1;
-                match lines > MOST_LINES {
+                bytes += text.len();
+                is_enough = lines > MOST_LINES || bytes > MOST_TEXT;
+                match is_enough {
                     true => Err(io::Error::from(io::ErrorKind::QuotaExceeded)),
                     false => {
                         sight.take(text);
@@ -69,7 +72,7 @@ impl LogSight {
                 }
             });
             match read {
-                Err(error) if error.kind() == io::ErrorKind::QuotaExceeded && lines > MOST_LINES => {}
+                Err(_) if is_enough => {}
                 other => other.map_err(|error| super::arguments::unfit(path, error))?,
             }
         }

@@ -140,11 +140,13 @@ impl<'a> Inquiry<'a> {
 
     /// Whether something accepts connections there; an error says why not.
     pub async fn connects(&self, host: &str, port: u16) -> Result<(), String> {
+        let left = self.deadline.saturating_sub(self.world().clock.elapsed());
+        let left = left.min(self.patience);
         let connecting = self.world().network.connect(host.to_owned(), port);
-        match self.world().timeout(self.patience, connecting).await {
+        match self.world().timeout(left, connecting).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("no connection within {:.1} s", self.patience.as_secs_f64())),
+            Err(_) => Err(format!("no connection within {:.1} s", left.as_secs_f64())),
         }
     }
 

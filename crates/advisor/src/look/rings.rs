@@ -140,18 +140,20 @@ fn slot(device: &placement::Device) -> RingSlot {
 
 /// Counts what devices hold; those that hold something.
 fn held(ring: &Ring, slots: &mut BTreeMap<u32, RingSlot>) -> Vec<u32> {
+    let ids = slots.keys().next_back().map_or(0, |id| *id as usize + 1);
+    let mut parts = vec![0_u64; ids];
     for partition in 0..ring.partition_count() {
         for device in ring.primaries(Partition(partition)) {
-            if let Some(slot) = slots.get_mut(&device.id) {
-                slot.parts += 1;
+            if let Some(count) = parts.get_mut(device.id as usize) {
+                *count += 1;
             }
         }
     }
-    slots
-        .values()
-        .filter(|slot| slot.parts > 0)
-        .map(|slot| slot.id)
-        .collect()
+    for (id, slot) in slots.iter_mut() {
+        slot.parts = parts.get(*id as usize).copied().unwrap_or(0);
+    }
+    let used = slots.values().filter(|slot| slot.parts > 0);
+    used.map(|slot| slot.id).collect()
 }
 
 /// All rings of a directory that its policies ask for.
