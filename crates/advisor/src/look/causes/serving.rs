@@ -13,8 +13,8 @@ use std::collections::{BTreeSet, HashMap};
 const ENOUGH_ROWS: u64 = 200;
 /// A container that gets more of them is hot.
 const HOT_SHARE: f64 = 0.5;
-/// Rows a second from which on one container is a limit. Rotating drives bear about as many with a sync each.
-const HOT_RATE: f64 = 20.0;
+/// Rows a second from which on one container is a limit: in less than three days it has [`MANY_ROWS`].
+const HOT_RATE: f64 = 5.0;
 /// Rows of a container that is too large, as OpenStack's documentation of sharding takes it ("container sharding").
 const MANY_ROWS: f64 = 1e6;
 /// Requests that may be refused before that is a cause.
