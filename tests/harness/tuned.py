@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from harness.cluster import Cluster
-from harness.layout import ROLES, RingBuilder, Layout
+from harness.layout import Layout, RingBuilder
 from harness.memcached import Memcached
 from harness.places import martlet, openstack_command
 from harness.process import run
@@ -130,6 +130,3 @@ class TunedCluster(Cluster):
     def await_lines(self, since, count):
         """Lines are written behind the answers."""
         until(lambda: self.services["proxy", 0].text()[since:].count(" PUT /v1/") >= count, what="the access log")
-
-
-__all__ = ["NODES", "ROLES", "SIZE", "TunedCluster"]
