@@ -76,11 +76,42 @@ def test_the_three_questions_are_answered_in_time(catalogue):
     assert plan["part_power"] == first["ring"]["part_power"]
 
 
+def test_contradictions_that_need_several_changes(catalogue):
+    changed(catalogue, ("budget = 250000", "budget = 20000"), ('p99 = "1s"', 'p99 = "1ms"'))
+    begun = time.monotonic()
+    said = advise("buy", "least-cost", catalogue, status=1)[0]
+    assert time.monotonic() - begun < LONGEST
+    enough = re.search(r"together these would be enough: p99 = ([\d.]+) ms, budget = (\d+)", said)
+    assert enough, said
+    # Three digits are shown.
+    changed(catalogue, ("budget = 20000", f"budget = {int(enough[2]) * 1.01:.0f}"), ('p99 = "1ms"', f'p99 = "{float(enough[1]) * 1.01}ms"'))
+    advise("buy", "least-cost", catalogue)
+
+
+def test_figures_of_the_software_can_be_changed(catalogue, tmp_path):
+    rates = tmp_path / "rates.toml"
+    rates.write_text(advise("rates")[0])
+    same, own = (advise("buy", "least-cost", catalogue, "--top", "1", *more)[0] for more in ((), ("--rates", rates)))
+    assert same == own
+    changed(rates, ("value = 3.0e-5", "value = -1.0"))
+    assert f"{rates}: " in advise("buy", "least-cost", catalogue, "--rates", rates, status=1)[1]
+
+
 def test_an_answer_is_explained(catalogue):
     said = advise("buy", "least-cost", catalogue, "--top", "1", "--explain")[0]
     for part in ("drive for objects", "1 gateway :", "years to loss", "without a node", "NOT MEASURED",
                  "Each resource bears so many requests a second", "docs/operating/sizing.md"):
         assert part in said
+
+
+def test_years_to_loss_say_what_they_leave_out(catalogue):
+    zones = re.search(r"^zones = \d+", catalogue.read_text(), re.M)[0]
+    said = advise("buy", "least-cost", catalogue, "--top", "1")[0]
+    assert re.search(r"years to loss .* by failing drives$", said, re.M), said
+    changed(catalogue, (zones, "zones = 1"))
+    said = advise("buy", "least-cost", catalogue, "--top", "1")[0]
+    assert "by failing drives alone: the loss of a zone takes objects at once" in said
+    assert not json.loads(advise("buy", "least-cost", catalogue, "--top", "1", "--json")[0])["answers"][0]["survives_zone"]
 
 
 def test_mistakes_and_contradictions_are_named(catalogue):

@@ -17,6 +17,7 @@ from xdist.scheduler import LoadFileScheduling
 
 LEAST = 15  # seconds: lighter files are not listed
 WEIGHTS = {
+    "advise/test_look.py": 120,
     "interop/test_container_sync_sender.py": 120,
     "api/test_keystone.py": 110,
     "storm/test_storm.py": 80,

@@ -49,6 +49,8 @@ pub struct AdviceReport {
     pub answers: Vec<AdviceAnswer>,
     /// Constraints that contradict each other, where there is no answer.
     pub contradictions: Vec<Relaxation>,
+    /// Where none of them is enough alone: values that are enough together.
+    pub together: Vec<Relaxation>,
 }
 
 /// One cluster.
@@ -78,8 +80,11 @@ pub struct AdviceAnswer {
     pub degraded: Vec<DegradedAnswer>,
     /// Hours of rebuilding.
     pub rebuild: RebuildTimes,
-    /// Years until some object is lost.
+    /// Years until some object is lost, by drives that fail one by one.
     pub years_to_loss: Estimate,
+    /// Objects outlive the loss of a zone. Where they do not, a fire or a flood in one decides, and no figure here
+    /// has it.
+    pub survives_zone: bool,
     /// The gravest first.
     pub pitfalls: Vec<pitfalls::Pitfall>,
     /// What flash and memory would give.
@@ -90,6 +95,16 @@ pub struct AdviceAnswer {
     pub ring: Option<RingAdvice>,
     /// The workload of `martlet bench` that would confirm the answer.
     pub validation: String,
+}
+
+impl AdviceAnswer {
+    /// What years to loss are those of.
+    pub fn of_what_loss(&self) -> &'static str {
+        match self.survives_zone {
+            true => "by failing drives",
+            false => "by failing drives alone: the loss of a zone takes objects at once",
+        }
+    }
 }
 
 /// A cluster that has lost something.
@@ -144,6 +159,7 @@ pub fn answer(
     let planned = inventory.design.as_ref();
     let latency = latency(model, &inventory.mix, rates, load);
     let p99 = latency.as_ref().map(|found| found.p99.value);
+    let pitfalls = pitfalls::pitfalls(&subject);
     AdviceAnswer {
         bill: design.bill(inventory),
         totals: design.totals(inventory),
@@ -159,7 +175,8 @@ pub fn answer(
         rebuild: design.rebuild_times(inventory),
         // λ to the power of one more than the losses that are survived.
         years_to_loss: Estimate::with_error(years, (1.0 + FAILURE_RATE_ERROR).powf(survived + 1.0) - 1.0),
-        pitfalls: pitfalls::pitfalls(&subject),
+        survives_zone: !pitfalls.iter().any(|one| one.name == pitfalls::TOO_FEW_ZONES),
+        pitfalls,
         flash: flash::flash(&subject, inventory, design),
         mixed: planned.and_then(|planned| mixed::mixed(&subject, planned.mixed_nodes, planned.mixed_weight, room)),
         ring: None,

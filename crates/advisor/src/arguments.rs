@@ -1,6 +1,7 @@
 //! The command line of `martlet advise`: its commands and their options.
 
 use crate::fit::Configuration;
+use crate::look::LookArguments;
 use crate::search::PurchaseQuestion;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -12,11 +13,23 @@ pub struct AdviseArguments {
     pub(crate) command: AdviseCommand,
 }
 
+impl AdviseArguments {
+    /// What is run by [`crate::look::run`], as it speaks to servers.
+    pub fn look(&self) -> Option<&LookArguments> {
+        match &self.command {
+            AdviseCommand::Look(line) => Some(line),
+            _ => None,
+        }
+    }
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum AdviseCommand {
     /// Print a starter catalogue: an inventory to change. Its prices are placeholders.
     Catalogue,
+    /// Print the figures of the software that come with the program, for `--rates`: put in your own.
+    Rates,
     /// Say what to buy: the least cost for a capacity and a throughput, the most capacity for a throughput and a
     /// budget, or the most throughput for a capacity and a budget.
     ///
@@ -31,6 +44,9 @@ pub enum AdviseCommand {
     /// Beside each MANIFEST.json stands MANIFEST.cluster.toml, which says what was loaded: gateways, storage_nodes, and
     /// what (in words: machines, or processes of one machine).
     Fit(FitArguments),
+    /// Look at a live cluster of either make, and say what to change first: causes by what is gained for their cost,
+    /// when capacity ends, the steps in which new devices come in. Nothing is changed.
+    Look(Box<LookArguments>),
     /// Show the method on its published example (Swift Advisor, 2012), with what of it is published and what inferred.
     Published,
 }

@@ -5,10 +5,10 @@ use crate::advice::{AdviceReport, answer};
 use crate::arguments::{AdviseArguments, AdviseCommand, BuyArguments, FitArguments, OutputArguments, PredictArguments};
 use crate::fit::{self, fit_runs};
 use crate::inventory::{PurchaseInventory, STARTER};
-use crate::model::rates::SoftwareRates;
+use crate::model::rates::{BUILT_IN, SoftwareRates};
 use crate::published::PublishedExample;
 use crate::report::{curves, html, terminal};
-use crate::search::conflict::contradiction;
+use crate::search::conflict::{contradiction, together};
 use crate::search::design::ClusterDesign;
 use crate::search::least::Goal;
 use crate::search::{MOST_RECIPES, PurchaseQuestion, recipe_bound, search};
@@ -33,6 +33,8 @@ pub fn run(arguments: &AdviseArguments, world: &World, console: &mut Console<'_>
         AdviseCommand::Buy(line) => buy(line, world),
         AdviseCommand::Predict(line) => predict(line, world),
         AdviseCommand::Fit(line) => fit(line, world),
+        AdviseCommand::Rates => Ok((BUILT_IN.to_owned(), ToolStatus::SUCCESS)),
+        AdviseCommand::Look(_) => Err(Fault::caller("look: it is run by `look::run`")),
         AdviseCommand::Published => PublishedExample::built_in().map(|example| (example.text(), ToolStatus::SUCCESS)),
     };
     match done {
@@ -122,13 +124,17 @@ fn buy(line: &BuyArguments, world: &World) -> CommandText {
         goal: Some(goal),
         answers: vec![],
         contradictions: vec![],
+        together: vec![],
         rates,
     };
     if found.is_empty() {
         report.contradictions = contradiction(&inventory, &report.rates);
+        if report.contradictions.iter().all(|one| one.enough.is_none()) {
+            report.together = together(&inventory, &report.rates);
+        }
         let text = match line.output.json {
             true => json(&report)?,
-            false => terminal::contradictions(&report.contradictions),
+            false => terminal::contradictions(&report.contradictions, &report.together),
         };
         return Ok((text, ToolStatus::FAILURE));
     }
@@ -159,6 +165,7 @@ fn predict(line: &PredictArguments, world: &World) -> CommandText {
         goal: None,
         answers: vec![],
         contradictions: vec![],
+        together: vec![],
     };
     let design = planned.design();
     add(&mut report, world, &inventory, &design, requests);

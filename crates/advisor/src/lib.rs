@@ -4,7 +4,7 @@
 //! bands in a terminal, as JSON and as a page.
 //! Always holds: each figure has a band and a source; what lies outside of what was measured is named; prices are the
 //! user's.
-//! Deliberately absent: load (`bench` makes it; its JSON is read here as data), changes of a cluster.
+//! Deliberately absent: load (`bench` makes it; its JSON is read here as data), changes of a cluster (`look` reads one).
 //!
 //! | question | file |
 //! |---|---|
@@ -12,6 +12,7 @@
 //! | how that is shown | `report.rs`, `report/` |
 //! | the published example of the method | `published.rs`, `published/` |
 //! | curves through runs of `martlet bench` | `fit.rs`, `fit/` |
+//! | what to change first in a live cluster | `look.rs`, `look/` |
 //! | the command line | `arguments.rs`, `command.rs` |
 //! | which cluster answers a question best, contradictions | `search.rs`, `search/` |
 //! | years to loss, hours of rebuilding | `durability.rs` |
@@ -24,6 +25,7 @@ pub mod command;
 pub mod durability;
 pub mod fit;
 pub mod inventory;
+pub mod look;
 pub mod model;
 pub mod published;
 pub mod report;

@@ -13,7 +13,7 @@
 //! | what the stages do | this one |
 
 mod history;
-mod line;
+pub mod line;
 
 use crate::record::reading::FileBytes;
 use crate::workload::detail::OperationDetail;
@@ -25,6 +25,7 @@ use crate::workload::{NumberedNames, OperationKind, Work, WorkEnd, WorkKind, Wor
 use flate2::read::MultiGzDecoder;
 use history::{LogHistory, Replayed};
 use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
 use vocabulary::Fault;
 use world::World;
 use world::files::Purpose;
@@ -46,7 +47,16 @@ pub fn expand(world: &World, mut workload: Workload) -> Result<Workload, Fault> 
     };
     let failed = |why: &dyn std::fmt::Display| Fault::caller(format!("{}: {why}", source.log.display()));
     let mut history = LogHistory::default();
-    read_lines(world, &source, &mut history).map_err(|error| failed(&error))?;
+    let taken = read_lines(world, &source.log, u64::MAX, |line| {
+        history.take(line);
+        match history.count() > MOST_REQUESTS {
+            true => Err(io::Error::other(format!(
+                "expected at most {MOST_REQUESTS} requests: replay a part of it"
+            ))),
+            false => Ok(()),
+        }
+    });
+    taken.map_err(|error| failed(&error))?;
     let replayed = history.finish();
     if replayed.requests.is_empty() {
         let why = format!("nothing in it can be replayed{}", left_out(&replayed));
@@ -60,14 +70,29 @@ pub fn expand(world: &World, mut workload: Workload) -> Result<Workload, Fault> 
     Ok(workload)
 }
 
-fn read_lines(world: &World, source: &ReplaySource, history: &mut LogHistory) -> io::Result<()> {
-    let file = world.files.open(&source.log, Purpose::Read)?;
+/// Hands over each line of a log, which may be compressed with gzip, until `take` fails: of one that is not compressed
+/// the last `most` bytes, whose first line may be a part of one. Lines longer than a megabyte come in parts; bytes that
+/// are no UTF-8 are replaced.
+///
+/// # Errors
+/// The file cannot be read, or `take` has failed.
+pub fn read_lines(
+    world: &World,
+    log: &Path,
+    most: u64,
+    mut take: impl FnMut(&str) -> io::Result<()>,
+) -> io::Result<()> {
+    let file = world.files.open(log, Purpose::Read)?;
     let mut start = [0; 2];
     let is_gzip = file.read_at(&mut start, 0)? == 2 && start == GZIP;
-    let bytes = BufReader::new(FileBytes::new(file));
     let mut lines: Box<dyn BufRead> = match is_gzip {
-        true => Box::new(BufReader::new(MultiGzDecoder::new(bytes))),
-        false => Box::new(bytes),
+        true => Box::new(BufReader::new(MultiGzDecoder::new(BufReader::new(FileBytes::new(
+            file,
+        ))))),
+        false => {
+            let offset = file.info()?.size.saturating_sub(most);
+            Box::new(BufReader::new(FileBytes::starting_at(file, offset)))
+        }
     };
     let mut line = vec![];
     loop {
@@ -75,11 +100,7 @@ fn read_lines(world: &World, source: &ReplaySource, history: &mut LogHistory) ->
         if (&mut lines).take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
-        history.take(&String::from_utf8_lossy(&line));
-        if history.count() > MOST_REQUESTS {
-            let why = format!("expected at most {MOST_REQUESTS} requests: replay a part of it");
-            return Err(io::Error::other(why));
-        }
+        take(&String::from_utf8_lossy(&line))?;
     }
 }
 

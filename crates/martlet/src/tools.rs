@@ -72,6 +72,10 @@ pub fn bench(line: &bench::arguments::BenchArguments) -> Result<(), CommandFailu
 
 /// `martlet advise`.
 pub fn advise(line: &advisor::arguments::AdviseArguments) -> Result<(), CommandFailure> {
+    if let Some(line) = line.look() {
+        let (runtime, peers) = (runtime()?, peers(line.cluster_tls.as_deref())?);
+        return tool(|console| runtime.block_on(advisor::look::run(line, &peers, console)));
+    }
     tool(|console| advisor::command::run(line, &World::real(), console))
 }
 

@@ -22,6 +22,9 @@ const SMALL_FRAGMENT: f64 = 131_072.0;
 /// The gain of what endangers data: more than any of throughput.
 const DATA: f64 = 1e6;
 
+/// The loss of a zone takes more pieces than an object survives.
+pub const TOO_FEW_ZONES: &str = "too-few-zones";
+
 /// A known mistake in a design.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pitfall {
@@ -83,7 +86,7 @@ fn too_few_zones(subject: &AdviceSubject<'_>) -> Option<Pitfall> {
     // A zone that is lost may take as many pieces as the object survives.
     let needed = protection.pieces().div_ceil(protection.losses_survived().max(1));
     (zones < needed.max(2)).then(|| Pitfall {
-        name: "too-few-zones",
+        name: TOO_FEW_ZONES,
         evidence: format!(
             "{zones} zone(s) for {protection}: the loss of one takes more pieces than an object survives"
         ),

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use vocabulary::Fault;
 
 /// The figures that come with the program.
-const BUILT_IN: &str = include_str!("rates.toml");
+/// The file that comes with the program.
+pub(crate) const BUILT_IN: &str = include_str!("rates.toml");
 
 /// A figure, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

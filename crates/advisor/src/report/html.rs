@@ -139,12 +139,13 @@ fn add_answer(page: &mut String, number: usize, answer: &AdviceAnswer) {
     let _ = writeln!(
         page,
         "</table>\n<table>\n<tr><th>capacity</th><td>{} TB of objects</td></tr>\n<tr><th>throughput</th><td>{} MB/s; {} end \
-         first</td></tr>\n<tr><th>at {} requests/s</th><td>{times}</td></tr>\n<tr><th>years to loss</th><td>{}</td></tr>",
+         first</td></tr>\n<tr><th>at {} requests/s</th><td>{times}</td></tr>\n<tr><th>years to loss</th><td>{} {}</td></tr>",
         readable(answer.capacity / 1e12),
         banded(answer.throughput.bytes.map(|bytes| bytes / 1e6)),
         answer.throughput.bottleneck.name(),
         readable(answer.load),
-        banded(answer.years_to_loss)
+        banded(answer.years_to_loss),
+        answer.of_what_loss()
     );
     for one in &answer.degraded {
         let _ = writeln!(
@@ -244,6 +245,7 @@ mod tests {
             goal: Some(goal),
             answers: vec![answer(&inventory, &rates, &found[0].design, Some(400.0))],
             contradictions: vec![],
+            together: vec![],
             rates,
         };
         let text = page(&report, &inventory, &[found[0].design]).unwrap();

@@ -24,7 +24,7 @@ pub fn banded(figure: Estimate) -> String {
 }
 
 /// What stands in the way of an answer.
-pub fn contradictions(found: &[Relaxation]) -> String {
+pub fn contradictions(found: &[Relaxation], together: &[Relaxation]) -> String {
     let mut text = String::from("No cluster of this catalogue meets all constraints. These contradict each other:\n");
     for one in found {
         let (key, now) = (one.constraint.key(), shown(one.constraint, one.now));
@@ -38,7 +38,17 @@ pub fn contradictions(found: &[Relaxation]) -> String {
             None => writeln!(text, "  {key} = {now}: no value of it alone would be enough"),
         };
     }
-    if found.is_empty() {
+    let enough = |one: &Relaxation| {
+        Some(format!(
+            "{} = {}",
+            one.constraint.key(),
+            shown(one.constraint, one.enough?)
+        ))
+    };
+    let together: Vec<String> = together.iter().filter_map(enough).collect();
+    if !together.is_empty() {
+        let _ = writeln!(text, "  together these would be enough: {}", together.join(", "));
+    } else if found.is_empty() {
         text += "  none of them alone: kinds of the catalogue do not fit together (roles, bays, `most`)\n";
     }
     text
@@ -186,7 +196,10 @@ fn add_times(text: &mut String, answer: &AdviceAnswer) {
             ),
         );
     }
-    line("years to loss", banded(answer.years_to_loss));
+    line(
+        "years to loss",
+        format!("{} {}", banded(answer.years_to_loss), answer.of_what_loss()),
+    );
     add_advice(text, answer);
 }
 

@@ -1,7 +1,8 @@
 //! Constraints that contradict each other: which ones, and what would make them satisfiable.
 //!
 //! One constraint after another is left out while there is still no answer: what stays is a set in which each is needed
-//! for the contradiction. Of each of those it is said which value would be enough, the others as they are.
+//! for the contradiction. Of each of those it is said which value would be enough, the others as they are; where none
+//! is, which values would be enough together.
 //! Always holds: with a proposed value there is an answer; it is within one per cent of the least change.
 
 use super::design::Recipe;
@@ -132,6 +133,49 @@ pub fn is_possible(inventory: &PurchaseInventory, rates: &SoftwareRates) -> bool
 
 /// The constraints that contradict each other, each with what it would have to be.
 pub fn contradiction(inventory: &PurchaseInventory, rates: &SoftwareRates) -> Vec<Relaxation> {
+    let (needed, _) = needed(inventory, rates);
+    let relaxed = needed.into_iter().map(|(constraint, now)| Relaxation {
+        constraint,
+        now,
+        enough: enough(constraint, now, inventory, rates),
+    });
+    relaxed.collect()
+}
+
+/// Several constraints that are enough when all of them are changed, where no one is: contradictions that have nothing
+/// to do with each other are resolved one after the other. Empty where no cluster can be built at all.
+pub fn together(inventory: &PurchaseInventory, rates: &SoftwareRates) -> Vec<Relaxation> {
+    let mut changed = inventory.clone();
+    let mut all: Vec<Relaxation> = vec![];
+    // Each round resolves one contradiction, and there are fewer than constraints.
+    for _ in ALL {
+        if is_possible(&changed, rates) {
+            return all;
+        }
+        let (needed, alone) = needed(&changed, rates);
+        let found = needed.into_iter().rev().find_map(|(constraint, now)| {
+            let enough = enough(constraint, now, &alone, rates)?;
+            Some((constraint, enough))
+        });
+        let Some((constraint, enough)) = found else {
+            return vec![];
+        };
+        constraint.set(&mut changed.wanted, Some(enough));
+        all.retain(|one| one.constraint != constraint);
+        all.push(Relaxation {
+            constraint,
+            now: constraint.value(&inventory.wanted).unwrap_or(enough),
+            enough: Some(enough),
+        });
+    }
+    match is_possible(&changed, rates) {
+        true => all,
+        false => vec![],
+    }
+}
+
+/// A set of constraints each of which is needed for the contradiction, and the inventory with those alone.
+fn needed(inventory: &PurchaseInventory, rates: &SoftwareRates) -> (Vec<(Constraint, f64)>, PurchaseInventory) {
     let mut without = inventory.clone();
     let mut needed = vec![];
     for constraint in ALL {
@@ -144,12 +188,7 @@ pub fn contradiction(inventory: &PurchaseInventory, rates: &SoftwareRates) -> Ve
             needed.push((constraint, value));
         }
     }
-    let relaxed = needed.into_iter().map(|(constraint, now)| Relaxation {
-        constraint,
-        now,
-        enough: enough(constraint, now, inventory, rates),
-    });
-    relaxed.collect()
+    (needed, without)
 }
 
 /// The least change of one constraint with which there is an answer: of all recipes that of the one that needs least.

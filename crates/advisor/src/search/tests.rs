@@ -1,6 +1,6 @@
 //! Answers are the best there are, meet what is wanted, and contradictions are named.
 
-use super::conflict::{Constraint, contradiction, is_possible};
+use super::conflict::{Constraint, contradiction, is_possible, together};
 use super::design::{ClusterDesign, NodeCounts};
 use super::least::{Goal, SearchContext};
 use super::{PurchaseQuestion, recipe_bound, recipes, search};
@@ -169,6 +169,28 @@ fn contradictions_are_named_with_what_would_be_enough() {
     let named: Vec<Constraint> = found.iter().map(|one| one.constraint).collect();
     assert_eq!(named, [Constraint::YearsToLoss]);
     assert!(found[0].enough.unwrap() < 1e25);
+}
+
+#[test]
+fn contradictions_that_have_nothing_to_do_with_each_other_are_resolved_together() {
+    let (mut inventory, rates) = (small(), rates());
+    // Too little money, and a time that no drive keeps.
+    inventory.wanted.budget = Some(20_000.0);
+    inventory.wanted.p99 = Some(1e-6);
+    let found = contradiction(&inventory, &rates);
+    assert!(found.iter().all(|one| one.enough.is_none()), "{found:?}");
+    let found = together(&inventory, &rates);
+    assert!(found.len() > 1, "{found:?}");
+    for one in &found {
+        match one.constraint {
+            Constraint::Budget => inventory.wanted.budget = one.enough,
+            Constraint::P99 => inventory.wanted.p99 = one.enough,
+            Constraint::Capacity => inventory.wanted.capacity = one.enough,
+            Constraint::Throughput => inventory.wanted.throughput = one.enough,
+            other => panic!("{other:?} is no constraint of this inventory"),
+        }
+    }
+    assert!(is_possible(&inventory, &rates), "{found:?}");
 }
 
 #[test]

@@ -91,6 +91,11 @@ impl FileBytes {
     pub fn new(file: Box<dyn File>) -> Self {
         Self { file, offset: 0 }
     }
+
+    /// From a byte of it on.
+    pub fn starting_at(file: Box<dyn File>, offset: u64) -> Self {
+        Self { file, offset }
+    }
 }
 
 impl Read for FileBytes {

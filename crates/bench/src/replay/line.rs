@@ -19,15 +19,18 @@ const END: usize = 17;
 
 /// What a line says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct LoggedRequest<'a> {
+pub struct LoggedRequest<'a> {
     /// When it began: microseconds since 1970.
     pub start: u64,
+    /// Of HTTP.
     pub method: &'a str,
+    /// Empty for requests of another API.
     pub account: &'a str,
     /// Empty for requests to the account.
     pub container: &'a str,
     /// Empty for requests to containers.
     pub object: &'a str,
+    /// Of the answer.
     pub status: u16,
     /// Bytes of the request's body.
     pub received: u64,
@@ -38,7 +41,7 @@ pub(super) struct LoggedRequest<'a> {
 }
 
 /// The text of a line: of JSON its message.
-pub(super) fn message(line: &str) -> Cow<'_, str> {
+pub fn message(line: &str) -> Cow<'_, str> {
     if !line.starts_with('{') {
         return line.into();
     }
@@ -48,7 +51,7 @@ pub(super) fn message(line: &str) -> Cow<'_, str> {
 }
 
 /// What a line says; nothing when it is none of an access log.
-pub(super) fn read(line: &str) -> Option<LoggedRequest<'_>> {
+pub fn read(line: &str) -> Option<LoggedRequest<'_>> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
     let time = fields.iter().position(|field| is_time(field))?;
     let field = |place: usize| fields.get(time + place).copied();

@@ -1,0 +1,124 @@
+//! Gateways: whether they answer, what their metrics say in two looks, and what their configuration says of memcached.
+//!
+//! Always holds: counters count for what they grew by between the two looks, and, without growth, for what they say in
+//! all; memcached is asked for a connection, and no word is said to it.
+
+use super::arguments::LookArguments;
+use super::inquiry::{Inquiry, place};
+use settings::Document;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Between two looks at the same counters.
+const APART: Duration = Duration::from_millis(1500);
+/// memcached servers of a configuration that are asked.
+const MOST_CACHES: usize = 256;
+
+/// One gateway.
+pub(super) struct GatewaySight {
+    pub place: String,
+    /// Why it did not answer `/healthcheck`.
+    pub silence: Option<String>,
+    /// Its metrics, in two looks. OpenStack's have none.
+    pub pages: Option<(String, String)>,
+    /// Of the configuration of a gateway, not of one that is asked.
+    pub conf: Option<GatewayConf>,
+}
+
+/// What a configuration says.
+pub(super) struct GatewayConf {
+    pub path: PathBuf,
+    /// The pipeline has the filter `cache`.
+    pub has_cache: bool,
+    /// Each memcached server, and why nothing listens there.
+    pub caches: Vec<(String, Option<String>)>,
+}
+
+/// All gateways that are named, and the configuration that is there.
+pub(super) async fn look(inquiry: &Inquiry<'_>, arguments: &LookArguments) -> Vec<GatewaySight> {
+    let talk = |(host, port): (String, u16)| async move { talk(inquiry, &host, port).await };
+    let asked = inquiry.each(arguments.gateway.clone(), talk);
+    let (mut all, conf) = futures_util::join!(asked, conf(inquiry, arguments));
+    if let Some(conf) = conf {
+        all.push(GatewaySight {
+            place: conf.path.display().to_string(),
+            silence: None,
+            pages: None,
+            conf: Some(conf),
+        });
+    }
+    all
+}
+
+async fn talk(inquiry: &Inquiry<'_>, host: &str, port: u16) -> GatewaySight {
+    let healthy = inquiry.get(host, port, "/healthcheck").await;
+    let mut sight = GatewaySight {
+        place: place(host, port),
+        silence: healthy.as_ref().err().map(|why| format!("/healthcheck: {}", why.why())),
+        pages: None,
+        conf: None,
+    };
+    let page = || async move {
+        let answer = inquiry.get(host, port, "/metrics").await.ok()?;
+        let text = String::from_utf8(answer.body).ok()?;
+        text.contains("martlet_").then_some(text)
+    };
+    if let Some(first) = page().await {
+        // A port of metrics has no healthcheck.
+        sight.silence = None;
+        inquiry.pause(APART).await;
+        let second = page().await.unwrap_or_else(|| first.clone());
+        sight.pages = Some((first, second));
+    }
+    sight
+}
+
+async fn conf(inquiry: &Inquiry<'_>, arguments: &LookArguments) -> Option<GatewayConf> {
+    let path = arguments
+        .proxy_conf
+        .clone()
+        .unwrap_or_else(|| arguments.swift_dir.join("proxy-server.conf"));
+    let document = Document::load(&path).ok()?;
+    let pipeline = document.lookup("pipeline:main", "pipeline")?.value.clone();
+    // By the name of its section, or by what that section uses.
+    let is_cache = |word: &&str| {
+        let used = document.lookup(&format!("filter:{word}"), "use");
+        used.is_some_and(|used| used.value.trim().ends_with("#memcache"))
+    };
+    let section = pipeline
+        .split_whitespace()
+        .find(is_cache)
+        .map(|word| format!("filter:{word}"));
+    let named = section.as_deref().map(|section| servers(&document, section, &path));
+    let asked = inquiry.each(named.unwrap_or_default(), |server| async move {
+        let why = match server
+            .rsplit_once(':')
+            .and_then(|(host, port)| Some((host, port.parse().ok()?)))
+        {
+            Some((host, port)) => inquiry.connects(host.trim_matches(['[', ']']), port).await.err(),
+            None => Some("expected HOST:PORT".to_owned()),
+        };
+        (server, why)
+    });
+    Some(GatewayConf {
+        has_cache: section.is_some(),
+        caches: asked.await,
+        path,
+    })
+}
+
+/// As the filter finds them: its own option, `memcache.conf` beside, the default.
+fn servers(document: &Document, section: &str, path: &Path) -> Vec<String> {
+    let split = |text: &str| -> Vec<String> {
+        let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+        words.take(MOST_CACHES).map(str::to_owned).collect()
+    };
+    if let Some(option) = document.lookup(section, "memcache_servers") {
+        return split(&option.value);
+    }
+    let beside = Document::load(&path.with_file_name("memcache.conf")).ok();
+    let option = beside
+        .as_ref()
+        .and_then(|beside| beside.lookup("memcache", "memcache_servers"));
+    option.map_or_else(|| vec!["127.0.0.1:11211".to_owned()], |option| split(&option.value))
+}

@@ -1,0 +1,513 @@
+"""`martlet advise look` on live clusters of both makes: each mistuned on purpose in one way, and the cause stands first.
+
+The clusters are small and real: servers, rings, devices with sizes, access logs. A test makes one mistake and mends it at its end.
+"""
+
+import contextlib
+import gzip
+import json
+import os
+import shlex
+import shutil
+import signal
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from harness import disk
+from harness.client import Client
+from harness.fake_recon import FakeReconServer, write_rings
+from harness.martlet_up import MartletUp
+from harness.places import martlet
+from harness.process import run
+from harness.tuned import NODES, TunedCluster
+from harness.wire import begin_upload
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="devices are mounted")
+
+
+def tuned(kind, root):
+    """A running cluster; `untended` is what a look said of it before any daemon had run."""
+    cluster = TunedCluster(root, kind)
+    try:
+        cluster.start()
+        fill(cluster, [f"c{number}" for number in range(8)], 24)
+        cluster.untended = cluster.look()
+        cluster.run_daemons()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory):
+    yield from tuned("martlet", tmp_path_factory.mktemp("ours"))
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory):
+    yield from tuned("openstack", tmp_path_factory.mktemp("theirs"))
+
+
+@pytest.fixture(params=["ours", "theirs"])
+def either(request):
+    return request.getfixturevalue(request.param)
+
+
+def fill(cluster, containers, count, body=b"x" * 100):
+    """`count` objects, in turn in these containers, by several users."""
+    first = Client(cluster.auth_url)
+    for container in containers:
+        first.put(container)
+
+    def some(user):
+        client = Client(cluster.auth_url)
+        for number in range(user, count, 6):
+            client.put(containers[number % len(containers)], f"o{number}", body=body)
+    with ThreadPoolExecutor(6) as users:
+        list(users.map(some, range(6)))
+
+
+def first(report):
+    assert report["causes"], report
+    return report["causes"][0]
+
+
+def names(report):
+    return [cause["name"] for cause in report["causes"]]
+
+
+def seen(cause):
+    return "\n".join(f"{one['figure']} ({one['read_at']})" for one in cause["evidence"])
+
+
+def do(step):
+    """A step of a remedy, as it stands."""
+    words = shlex.split(step.partition("#")[0])
+    assert words[0] == "martlet", step
+    done = run([martlet(), *words[1:]], check=False)
+    assert done.returncode < 2, (step, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def rings(either):
+    """The cluster, whose rings and builders are at the end what they were."""
+    kept = {path: path.read_bytes() for path in either.etc.iterdir() if path.suffix in (".gz", ".builder")}
+    yield either
+    for path, content in kept.items():
+        path.write_bytes(content)
+
+
+@contextlib.contextmanager
+def other_conf(cluster, role, node, *changes):
+    """One server with another configuration than the rest."""
+    conf = cluster.etc / cluster.layout.conf_name(role, node)
+    right = conf.read_text()
+    text = right
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    conf.write_text(text)
+    cluster.stop_service(role, node)
+    cluster.start_service(role, node)
+    try:
+        yield
+    finally:
+        conf.write_text(right)
+        cluster.stop_service(role, node)
+        cluster.start_service(role, node)
+
+
+def test_a_tuned_cluster_has_no_cause(either):
+    since = either.log_end()
+    fill(either, [f"c{number}" for number in range(8)], 240)
+    either.await_lines(since, 240)
+    report = either.look("--gateway", f"127.0.0.1:{either.port}", "--access-log", either.access_log(since))
+    assert report["causes"] == []
+    assert report["asked"] == report["answered"] == 3 * NODES + 1
+    capacity = report["capacity"][0]
+    assert capacity["size"] == 6 * (64 << 20) and 0 < capacity["used"] < capacity["usable"] and capacity["days"] is None
+    text = either.look(as_json=False)
+    assert "Nothing was found that is worth a change." in text and "gateways: no ring names them; say --gateway" in text
+
+
+def test_replication_that_never_ran(either):
+    cause = first(either.untended)
+    assert cause["name"] == "replication-does-not-end"
+    url = f"http://127.0.0.1:{either.layout.ports['object', 0]}/recon/replication/object"
+    assert f"object-replicator: no pass has ended yet ({url})" in seen(cause)
+    assert any("systemctl start martlet-object-replicator" in step for step in cause["remedy"])
+
+
+def test_two_replicas(rings):
+    rings.ring("object", "set_replicas", "2")
+    rings.ring("object", "rebalance", "--force")
+    cause = first(rings.look())
+    assert cause["name"] == "two-replicas-only"
+    assert f"object: 2 replicas ({rings.etc}/object.ring.gz)" in seen(cause)
+    # The commands do what they say.
+    for step in cause["remedy"][:2]:
+        do(step)
+    assert "two-replicas-only" not in names(rings.look())
+
+
+def test_one_zone(rings):
+    rings.ring("object", "set_zone", "127.0.0.2", "1", "127.0.0.3", "1", "--yes")
+    rings.ring("object", "rebalance", "--force")
+    cause = first(rings.look())
+    assert cause["name"] == "one-zone"
+    assert "object: 1 zone(s), 3 server(s), 6 devices" in seen(cause)
+    for step in cause["remedy"][:2]:
+        do(step)
+    assert names(rings.look()) == []
+
+
+def test_too_few_partitions(rings):
+    for name in ("object.builder", "object.ring.gz"):
+        (rings.etc / name).unlink()
+    ports = [rings.layout.ports["object", node] for node in range(NODES)]
+    rings.ring("object", "create", "3", "3", "1")
+    for index in range(3, 9):
+        node = rings.layout.node_of(index)
+        rings.ring("object", "add", f"r1z{node + 1}-127.0.0.{node + 1}:{ports[node]}/{rings.layout.devices[index]}", "64")
+    rings.ring("object", "rebalance")
+    cause = first(rings.look())
+    assert cause["name"] == "too-few-partitions"
+    assert "part power 3, 4 replicas of partitions for each device" in seen(cause)
+    assert "prepare_increase_partition_power" in cause["remedy"][0] and "to part power 8" in cause["remedy"][0]
+
+
+def test_weights_that_do_not_fit_sizes(rings):
+    index = 5
+    rings.unmount(index)
+    rings.mount(index, 16 << 20)
+    try:
+        cause = first(rings.look())
+        assert cause["name"] == "weights-not-by-size"
+        assert f"/{rings.layout.devices[index]} is full first" in seen(cause)
+        assert "d5 has 17 % of all weight and 4.8 % of all room (16.0 MiB)" in seen(cause)
+        for step in cause["remedy"][:2]:
+            do(step)
+        rings.ring("object", "pretend_min_part_hours_passed")
+        rings.ring("object", "rebalance")
+        assert "weights-not-by-size" not in names(rings.look())
+    finally:
+        rings.unmount(index)
+        rings.mount(index)
+
+
+def test_a_device_that_is_not_mounted(either):
+    either.unmount(4)
+    try:
+        cause = first(either.look())
+        assert cause["name"] == "device-away"
+        assert f"d4 {either.layout.devices[4]} is not mounted and should hold 256 replicas" in seen(cause)
+    finally:
+        either.mount(4)
+
+
+def test_one_hot_container(either):
+    since = either.log_end()
+    fill(either, ["hot"], 400)
+    fill(either, ["cool"], 40)
+    either.await_lines(since, 440)
+    log = either.access_log(since)
+    cause = first(either.look("--access-log", log))
+    assert cause["name"] == "one-hot-container"
+    packed = log.with_suffix(".gz")
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    assert first(either.look("--access-log", packed))["evidence"][0]["figure"] == cause["evidence"][0]["figure"]
+    assert "400 of 440 rows go to AUTH_test/hot" in seen(cause)
+    assert "it holds 400 rows (HEAD http://127.0.0." in seen(cause)
+
+
+def test_a_ring_that_differs(either):
+    node = 1
+    away = either.root / "old-etc"
+    shutil.copytree(either.etc, away, ignore=shutil.ignore_patterns("backups"))
+    run([martlet(), "ring-builder", away / "object.builder", "rebalance", "--seed", "7", "--force"], check=False)
+    ring = run([martlet(), "ring-builder", away / "object.builder", "set_info", "d3", "_old", "--yes"], check=False)
+    assert ring.returncode == 0, ring.stdout
+    run([martlet(), "ring-builder", away / "object.builder", "write_ring"], check=False)
+    with other_conf(either, "object", node, (f"swift_dir = {either.etc}", f"swift_dir = {away}")):
+        cause = first(either.look())
+    assert cause["name"] == "rings-differ"
+    assert f"object server 127.0.0.2:{either.layout.ports['object', node]}: object.ring.gz is" in seen(cause)
+    assert cause["remedy"] == [f"scp {either.etc}/object.ring.gz 127.0.0.2:/etc/swift/"]
+
+
+def test_memcached_is_away(either):
+    port = either.memcached.port
+    either.memcached.stop()
+    try:
+        cause = first(either.look())
+        assert cause["name"] == "memcached-away"
+        assert f"memcached 127.0.0.1:{port}:" in seen(cause) and f"{either.etc}/proxy-server.conf" in seen(cause)
+    finally:
+        either.memcached.start()
+        # A gateway leaves one that was away alone for a minute.
+        either.stop_service("proxy")
+        either.start_service("proxy")
+
+
+def test_servers_that_refuse_and_that_hang(either):
+    refuses, hangs = ("container", 0), ("object", 2)
+    either.stop_service(*refuses)
+    either.services[hangs].signal(signal.SIGSTOP)
+    try:
+        report = either.look("--gateway", f"127.0.0.1:{either.port}")
+        cause = first(report)
+        assert cause["name"] == "server-does-not-answer"
+        assert f"container server 127.0.0.1:{either.layout.ports[refuses]}: /recon/diskusage: cannot connect" in seen(cause)
+        assert f"object server 127.0.0.3:{either.layout.ports[hangs]}: /recon/diskusage: no answer within 4.0 s" in seen(cause)
+        assert report["asked"] - report["answered"] == 2
+        # What is not known is no cause.
+        assert names(report) == ["server-does-not-answer"]
+    finally:
+        either.services[hangs].signal(signal.SIGCONT)
+        either.start_service(*refuses)
+
+
+def test_updates_pile_up(either, tmp_path):
+    before = tmp_path / "before.json"
+    before.write_text(json.dumps(either.look()))
+    either.stop_service("container", 1)
+    fill(either, [f"c{number}" for number in range(8)], 150, body=b"late")
+    for node in range(NODES):
+        run([martlet(), "recon-cron", either.etc / either.layout.conf_name("object", node)])
+    either.start_service("container", 1)
+    try:
+        cause = first(either.look("--before", before))
+        assert cause["name"] == "updates-pile-up"
+        assert "more than in the earlier look" in seen(cause)
+        assert "/recon/async)" in seen(cause) or "/metrics)" in seen(cause)
+    finally:
+        either.run_daemons()
+
+
+def test_a_swift_conf_that_differs(ours):
+    away = ours.root / "other-etc"
+    shutil.copytree(ours.etc, away, ignore=shutil.ignore_patterns("backups"))
+    with (away / "swift.conf").open("a") as conf:
+        conf.write("[swift-constraints]\nmax_file_size = 5000000000\n")
+    with other_conf(ours, "container", 2, (f"swift_dir = {ours.etc}", f"swift_dir = {away}")):
+        cause = first(ours.look())
+    assert cause["name"] == "swift-conf-differs"
+    assert f"container server 127.0.0.3:{ours.layout.ports['container', 2]}: swift.conf is" in seen(cause)
+
+
+def test_a_server_without_recon(ours):
+    with other_conf(ours, "account", 0, ("pipeline = healthcheck recon account-server", "pipeline = healthcheck account-server")):
+        report = ours.look()
+    assert names(report) == ["no-recon"]
+    assert f"http://127.0.0.1:{ours.layout.ports['account', 0]}" in seen(first(report))
+
+
+def test_damaged_objects(ours):
+    for path in disk.objects(ours.layout.srv_of(1))[:3]:
+        with path.open("r+b") as file:
+            file.write(b"rotten")
+    run([martlet(), "object-auditor", ours.etc / ours.layout.conf_name("object", 1), "once"])
+    cause = first(ours.look())
+    assert cause["name"] == "quarantined"
+    port = ours.layout.ports["object", 1]
+    assert f"3 damaged objects were put aside (http://127.0.0.2:{port}/recon/quarantined)" in seen(cause)
+    for folder in ours.layout.srv_of(1).glob("*/quarantined"):
+        shutil.rmtree(folder)
+    ours.run_daemons()
+
+
+def test_drives_that_fail(ours):
+    figures = ours.layout.run_of(2) / "drive.recon"
+    figures.write_text(json.dumps({"drive_audit_errors": 4}))
+    try:
+        cause = first(ours.look())
+    finally:
+        figures.unlink()
+    assert cause["name"] == "failing-drives" and "4 errors of drives" in seen(cause)
+
+
+def test_copies_of_the_dispersion_sample_that_are_missing(ours, tmp_path):
+    conf = tmp_path / "dispersion.conf"
+    conf.write_text(f"[dispersion]\nauth_url = {ours.auth_url}\nauth_user = test:tester\nauth_key = testing\nswift_dir = {ours.etc}\n"
+                    "dispersion_coverage = 20\n")
+    run([martlet(), "dispersion-populate", conf])
+    report = tmp_path / "dispersion.json"
+    report.write_text(run([martlet(), "dispersion-report", conf, "--dump-json"]).stdout)
+    assert ours.look("--dispersion", report)["causes"] == []
+    for path in disk.objects(ours.layout.srv_of(0)):
+        if "dispersion" in str(disk.metadata(path)):
+            shutil.rmtree(path.parent)
+    report.write_text(run([martlet(), "dispersion-report", conf, "--dump-json"], check=False).stdout)
+    cause = first(ours.look("--dispersion", report))
+    assert cause["name"] == "copies-missing" and "copies of the sample are missing" in seen(cause)
+
+
+def test_listings_on_the_drives_of_objects(ours):
+    since = ours.log_end()
+    fill(ours, [f"c{number}" for number in range(8)], 240)
+    ours.await_lines(since, 240)
+    log = ours.access_log(since)
+    kept = {name: (ours.etc / name).read_bytes() for name in ("container.builder", "container.ring.gz")}
+    try:
+        for name in kept:
+            (ours.etc / name).unlink()
+        ours.ring("container", "create", "9", "3", "1")
+        for index in range(3, 9):
+            node = ours.layout.node_of(index)
+            place = f"{ours.layout.ip(node)}:{ours.layout.ports['container', node]}/{ours.layout.devices[index]}"
+            ours.ring("container", "add", f"r1z{node + 1}-{place}", "64")
+        ours.ring("container", "rebalance")
+        causes = ours.look("--access-log", log)["causes"]
+        cause = next(cause for cause in causes if cause["name"] == "listings-on-drives-of-objects")
+        assert "6 of 6 devices of listings hold objects too" in seen(cause)
+        assert not [other for other in causes if other["rank"] < cause["rank"]] and cause["is_bought"]
+    finally:
+        for name, content in kept.items():
+            (ours.etc / name).write_bytes(content)
+
+
+def test_limits_that_refuse(ours):
+    with other_conf(ours, "proxy", 0, ("[DEFAULT]\n", "[DEFAULT]\nmax_connections = 6\n")):
+        client = Client(ours.auth_url)
+        client.put("c0")
+        headers = {"X-Auth-Token": client.token}
+        client.close()
+        open_ones = [begin_upload(ours.port, client.path("c0", f"slow{number}"), headers, 1000, b"x") for number in range(6)]
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", ours.port)) as refused:
+                refused.settimeout(10)
+                assert refused.recv(100)[9:12] in (b"503", b"")  # some are only closed
+        for one in open_ones:
+            one.close()
+        cause = first(ours.look("--gateway", f"127.0.0.1:{ours.port}"))
+    assert cause["name"] == "limits-refuse"
+    assert "20 connections that found no room" in seen(cause) and "6 may be open" in seen(cause)
+    assert "max_connections" in cause["remedy"][0] and "proxy-server.conf" in cause["remedy"][0]
+
+
+def test_when_capacity_ends_and_how_devices_come_in(ours, tmp_path):
+    report = ours.look()
+    # As if it had been written a day ago, with 20 MiB less on the devices.
+    report["seen"]["at"] -= 86400
+    report["seen"]["used"] -= min(report["seen"]["used"], 20 << 20)
+    grown = ours.look()["seen"]["used"] - report["seen"]["used"]
+    earlier = tmp_path / "earlier.json"
+    earlier.write_text(json.dumps(report))
+    now = ours.look("--before", earlier)
+    capacity = now["capacity"][0]
+    assert capacity["growth"] == pytest.approx(grown, rel=0.01)
+    assert capacity["days"] == pytest.approx((capacity["usable"] - capacity["used"]) / grown, rel=0.02)
+    assert first(now)["name"] == "capacity-ends"
+    said = ours.look("--growth", "1MB", as_json=False)
+    assert "with 977 KiB more a day (--growth)" in said
+    builder = ours.etc / "object.builder"
+    kept = builder.read_bytes()
+    try:
+        port = ours.layout.ports["object", 0]
+        for name in ("new1", "new2"):
+            ours.ring("object", "add", f"r1z4-127.0.0.4:{port}/{name}", "64")
+        ours.ring("object", "pretend_min_part_hours_passed")
+        ramp = ours.look("--max-move", "1MB")["ramps"][0]
+        assert ramp["devices"] == ["d0", "d1"] and " ramp r1z4 " in ramp["command"], ramp
+        assert len(ramp["steps"]) > 1, ramp
+        # Nothing was written, and the steps lead to the weights that were wished for.
+        moved = ours.look("--max-move", "1MB")["ramps"][0]
+        assert moved == ramp
+        for step in ramp["steps"]:
+            for command in step["commands"]:
+                do(command)
+            ours.ring("object", "pretend_min_part_hours_passed")
+        assert ours.look()["ramps"] == []
+    finally:
+        builder.write_bytes(kept)
+        for path in ours.etc.glob("object.ring.gz"):
+            run([martlet(), "ring-builder", builder, "write_ring"], check=False)
+
+
+def test_a_cluster_in_one_process(tmp_path):
+    up = MartletUp(tmp_path / "data")
+    up.start()
+    try:
+        command = [martlet(), "advise", "look", "--swift-dir", up.etc]
+        report = json.loads(run([*command, "--gateway", f"127.0.0.1:{up.port}", "--json"]).stdout)
+        assert names(report) == ["one-server"] and report["asked"] == report["answered"] == 1
+        assert "inside of the gateway's process" in "".join(report["unseen"])
+        assert "where `martlet up` serves them: name its address with --gateway" in run(command).stdout
+    finally:
+        up.stop()
+
+
+class EndlessServer:
+    """Answers any request with a body that does not end."""
+
+    def __init__(self, ip):
+        self.socket = socket.create_server((ip, 0))
+        self.port, self.is_over = self.socket.getsockname()[1], threading.Event()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._pour, args=(connection,), daemon=True).start()
+
+    def _pour(self, connection):
+        with connection:
+            try:
+                connection.recv(4096)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[")
+                while not self.is_over.is_set():
+                    connection.sendall(b"1," * 30000)
+            except OSError:
+                pass
+
+    def stop(self):
+        self.is_over.set()
+        self.socket.close()
+
+
+HUGE = {"device": "x" * 5000, "mounted": True, "size": 1e308, "used": -5}
+NONSENSE = {"/recon/diskusage": [HUGE, [], {"device": "sd0", "mounted": True, "size": "many", "used": None}, 7], "/recon/ringmd5": ["no", {}],
+            "/recon/swiftconfmd5": {"swift.conf": "\x1b[31mred"}, "/recon/quarantined": [], "/recon/driveaudit": {"drive_audit_errors": "x"},
+            "/recon/replication/object": {"object_replication_last": "never"}, "/recon/async": None, "/recon/updater/object": 5,
+            "/recon/replication/container": 3, "/recon/replication/account": []}
+
+
+def test_hostile_answers_are_bounded(tmp_path):
+    nonsense, endless = FakeReconServer(NONSENSE, "127.0.0.1"), EndlessServer("127.0.0.2")
+    try:
+        write_rings(tmp_path / "etc", [("127.0.0.1", nonsense.port), ("127.0.0.2", endless.port)])
+        begun = time.monotonic()
+        done = run(["/usr/bin/time", "-f", "%M", martlet(), "advise", "look", "--swift-dir", tmp_path / "etc", "--top", "50"], check=False)
+        assert done.returncode == 0 and time.monotonic() - begun < 10, done
+        assert f"object server 127.0.0.2:{endless.port}" in done.stdout
+        assert "\x1b" not in done.stdout
+        assert int(done.stderr.split()[-1]) < 300_000, done.stderr
+    finally:
+        nonsense.stop()
+        endless.stop()
+
+
+def test_mistakes_are_named(tmp_path):
+    def fails(*arguments, status=1):
+        done = run([martlet(), "advise", "look", *arguments], check=False)
+        assert done.returncode == status, done
+        return done.stderr
+    assert f"{tmp_path}/swift.conf" in fails("--swift-dir", tmp_path)
+    (tmp_path / "swift.conf").write_text("[swift-hash]\nswift_hash_path_suffix = x\n")
+    assert "there is no ring: name the directory with --swift-dir" in fails("--swift-dir", tmp_path)
+    (tmp_path / "object.ring.gz").write_text("no ring")
+    assert f"{tmp_path}/object.ring.gz" in fails("--swift-dir", tmp_path)
+    write_rings(tmp_path, [("127.0.0.1", 1)])
+    other = tmp_path / "other"
+    other.write_text("{}")
+    assert f"{other}: expected what `martlet advise look --json` prints" in fails("--swift-dir", tmp_path, "--before", other)
+    assert f"{other}: expected what `martlet dispersion-report --dump-json` prints" in fails("--swift-dir", tmp_path, "--dispersion", other)
+    assert f"{other}: no line of it is one of a gateway's access log" in fails("--swift-dir", tmp_path, "--access-log", other)
+    assert "expected HOST:PORT" in fails("--gateway", "nowhere", status=2)
