@@ -31,8 +31,40 @@ pub enum AdviseCommand {
     /// Beside each MANIFEST.json stands MANIFEST.cluster.toml, which says what was loaded: gateways, storage_nodes, and
     /// what (in words: machines, or processes of one machine).
     Fit(FitArguments),
+    /// Measure clusters of limited processes on this machine, for `fit`: gateways and storage nodes of this program, each
+    /// in a control group that limits its processors, loaded by `martlet bench`.
+    ///
+    /// Needs root, for control groups. What was measured already is not measured again. The exit status is 1 when
+    /// something failed, or when it was interrupted; nothing that it started stays behind.
+    Measure(MeasureArguments),
     /// Show the method on its published example (Swift Advisor, 2012), with what of it is published and what inferred.
     Published,
+}
+
+impl AdviseArguments {
+    /// What `measure` is asked, which needs time and sockets; none for other commands.
+    pub fn measurement(&self) -> Option<&MeasureArguments> {
+        match &self.command {
+            AdviseCommand::Measure(line) => Some(line),
+            _ => None,
+        }
+    }
+}
+
+/// `martlet advise measure`.
+#[derive(Debug, Args)]
+pub struct MeasureArguments {
+    /// Numbers of gateways, storage nodes and workers, sizes, and limits, in TOML.
+    pub plan: PathBuf,
+    /// The folder in which manifests are written.
+    #[arg(long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Limit nothing: all processes share the machine. Curves of it say little about a cluster.
+    #[arg(long)]
+    pub unlimited: bool,
+    /// Measure this build of Martlet instead of the one that runs.
+    #[arg(long, value_name = "FILE")]
+    pub program: Option<PathBuf>,
 }
 
 /// `martlet advise buy`.

@@ -33,6 +33,7 @@ pub fn run(arguments: &AdviseArguments, world: &World, console: &mut Console<'_>
         AdviseCommand::Buy(line) => buy(line, world),
         AdviseCommand::Predict(line) => predict(line, world),
         AdviseCommand::Fit(line) => fit(line, world),
+        AdviseCommand::Measure(_) => Err(Fault::caller("measure: it is run by `measure::run`")),
         AdviseCommand::Published => PublishedExample::built_in().map(|example| (example.text(), ToolStatus::SUCCESS)),
     };
     match done {

@@ -12,6 +12,7 @@
 //! | how that is shown | `report.rs`, `report/` |
 //! | the published example of the method | `published.rs`, `published/` |
 //! | curves through runs of `martlet bench` | `fit.rs`, `fit/` |
+//! | measured configurations of limited processes | `measure.rs`, `measure/` |
 //! | the command line | `arguments.rs`, `command.rs` |
 //! | which cluster answers a question best, contradictions | `search.rs`, `search/` |
 //! | years to loss, hours of rebuilding | `durability.rs` |
@@ -24,6 +25,7 @@ pub mod command;
 pub mod durability;
 pub mod fit;
 pub mod inventory;
+pub mod measure;
 pub mod model;
 pub mod published;
 pub mod report;

@@ -23,11 +23,7 @@ fn measured(noise: f64) -> Vec<MeasuredRun> {
                 let p99 = 3.0 * 64.0 / rate * factor();
                 all.push(MeasuredRun {
                     name: format!("{gateways}:{storage_nodes}, {size}"),
-                    cluster: MeasuredCluster {
-                        gateways,
-                        storage_nodes,
-                        what: "a law".to_owned(),
-                    },
+                    cluster: MeasuredCluster::plain(gateways, storage_nodes, "a law"),
                     size,
                     write_share: 0.0,
                     workers: 64.0,

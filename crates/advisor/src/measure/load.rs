@@ -1,0 +1,233 @@
+//! One run: objects are made without limits, limits are set, `martlet bench` loads, processor time is looked at.
+//!
+//! Always holds: processor time is that of a part of the time in which requests were counted, so that neither the start
+//! nor the end of the load is in it.
+
+use super::cluster::{LimitedCluster, ProcessorUse};
+use super::plan::{CONTAINERS, MeasurePlan, PlannedRun};
+use crate::advice::readable;
+use crate::command::{read_text, write_text};
+use crate::fit::runs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use vocabulary::Fault;
+use world::World;
+
+/// How often the load is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// Left out at both ends of what is counted.
+const MARGIN: f64 = 0.5;
+
+/// A run that has been made.
+pub struct LoadedRun {
+    /// Which.
+    pub run: PlannedRun,
+    /// The report of `bench`, not yet at its place.
+    pub manifest: PathBuf,
+    /// Requests a second, and the 99th percentile in seconds.
+    pub measured: (f64, f64),
+    /// Processors that were busy meanwhile; none without control groups.
+    pub busy: Option<ProcessorUse>,
+}
+
+/// A process that is ended when it is dropped.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // Both do nothing when it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn failed(error: &io::Error) -> Fault {
+    Fault::caller(format!("bench: {error}"))
+}
+
+/// Loads a cluster.
+pub async fn load(
+    world: &World,
+    plan: &MeasurePlan,
+    program: &Path,
+    cluster: &mut LimitedCluster,
+    run: &PlannedRun,
+    output: &Path,
+) -> Result<LoadedRun, Fault> {
+    let file = |ending: &str| output.join(format!(".{}.{ending}", run.name));
+    let (workload, manifest) = (file("workload.toml"), file("manifest"));
+    for left in [&workload, &manifest] {
+        // From a command that was killed.
+        let _ = world.files.remove_file(left);
+    }
+    write_text(world, &workload, &workload_text(plan, run, &cluster.endpoints()))?;
+    let bench = |stages: &str, output: &Path| {
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "KILL"])
+            .arg(program)
+            .args(["bench", "run"]);
+        command.arg(&workload).args(["--stages", stages, "--json"]).arg(output);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        command.spawn().map(Ended).map_err(|error| failed(&error))
+    };
+    cluster.limit(false)?;
+    let prepared = file("prepared");
+    let made = wait(world, bench("init,prepare", &prepared)?, cluster, None).await;
+    let _ = world.files.remove_file(&prepared);
+    made?;
+    cluster.limit(true)?;
+    let window = f64::from(plan.warm_up)..f64::from(plan.warm_up + plan.seconds);
+    let done = wait(world, bench("main", &manifest)?, cluster, Some(window)).await;
+    cluster.limit(false)?;
+    let busy = done?;
+    let _ = world.files.remove_file(&workload);
+    let report = read_text(world, &manifest)?;
+    let what = runs::MeasuredCluster::plain(run.gateways, run.storage_nodes, "");
+    let read = runs::runs(&run.name, &report, &what).map_err(|fault| fault.within(&run.name))?;
+    let Some(one) = read.first() else {
+        return Err(Fault::caller(format!("{}: there is no run in its report", run.name)));
+    };
+    Ok(LoadedRun {
+        run: run.clone(),
+        manifest,
+        measured: (one.rate, one.p99),
+        busy,
+    })
+}
+
+/// Waits for a load, and says how many processors were busy in a part of its time.
+async fn wait(
+    world: &World,
+    mut child: Ended,
+    cluster: &mut LimitedCluster,
+    window: Option<std::ops::Range<f64>>,
+) -> Result<Option<ProcessorUse>, Fault> {
+    let begun = world.clock.elapsed();
+    let mut seen: Vec<(f64, ProcessorUse)> = vec![];
+    loop {
+        let ended = child.0.try_wait().map_err(|error| failed(&error))?;
+        let now = (world.clock.elapsed() - begun).as_secs_f64();
+        let is_inside = window
+            .as_ref()
+            .is_some_and(|window| (window.start + MARGIN..window.end - MARGIN).contains(&now));
+        if let Some(used) = cluster.used().filter(|_| is_inside) {
+            seen.push((now, used));
+        }
+        match ended {
+            Some(status) if status.success() => break,
+            Some(status) => {
+                let mut said = String::new();
+                // It says little, which waits in the pipe.
+                let read = child.0.stderr.take().map(|mut pipe| pipe.read_to_string(&mut said));
+                read.transpose().map_err(|error| failed(&error))?;
+                return Err(Fault::caller(format!("bench ended with {status}: {}", said.trim())));
+            }
+            None => cluster.check()?,
+        }
+        world.clock.sleep(LOOK).await;
+    }
+    Ok(busy(&seen))
+}
+
+fn busy(seen: &[(f64, ProcessorUse)]) -> Option<ProcessorUse> {
+    let ((from, first), (until, last)) = (seen.first()?, seen.last()?);
+    let lasted = until - from;
+    (lasted > 0.0).then(|| ProcessorUse {
+        gateways: (last.gateways - first.gateways) / lasted,
+        storage: (last.storage - first.storage) / lasted,
+    })
+}
+
+fn workload_text(plan: &MeasurePlan, run: &PlannedRun, endpoints: &[String]) -> String {
+    let prefix = format!("cprefix = \"measure-{}-\"", run.size);
+    let (objects, size) = (plan.objects, format!("sizes = \"c({})B\"", run.size));
+    let reads = (plan.reads * 100.0).round();
+    let mut operations = String::new();
+    let mut add = |kind: &str, ratio: f64, rest: &str| {
+        if ratio > 0.0 {
+            let names = format!("{prefix}, containers = \"u(1,{CONTAINERS})\", objects = \"u(1,{objects})\"");
+            operations += &format!("    {{ type = \"{kind}\", ratio = {ratio}, {names}{rest} }},\n");
+        }
+    };
+    add("read", reads, "");
+    add("write", 100.0 - reads, &format!(", {size}"));
+    let special = |kind: &str, rest: &str| {
+        format!(
+            "[[stage]]\nname = \"{kind}\"\ntype = \"{kind}\"\n{prefix}\nworkers = 4\ncontainers = \
+             \"r(1,{CONTAINERS})\"\n{rest}\n"
+        )
+    };
+    [
+        format!("name = \"{}\"\ndescription = \"limited processes of one machine\"\n\n", run.name),
+        // The first address says which account it is, too.
+        format!(
+            "[storage]\ntype = \"swift\"\nstorage_url = \"{}\"\nendpoints = \"{}\"\n\n",
+            endpoints.first().map_or("", String::as_str),
+            endpoints.join(",")
+        ),
+        special("init", ""),
+        special("prepare", &format!("objects = \"r(1,{objects})\"\n{size}\n")),
+        format!(
+            "[[stage]]\nname = \"main\"\nworkers = {}\nrampup = \"{}s\"\nruntime = \"{}s\"\noperations = [\n{operations}]\n",
+            run.workers,
+            plan.warm_up,
+            plan.warm_up + plan.seconds
+        ),
+    ]
+    .concat()
+}
+
+impl LoadedRun {
+    /// A line about it.
+    pub fn line(&self) -> String {
+        let (rate, p99) = self.measured;
+        let busy = self.busy.map_or(String::new(), |busy| {
+            let each = |seconds: f64| readable(seconds / rate * 1e3);
+            format!(
+                ", processor time of gateways {} ms and of storage {} ms each",
+                each(busy.gateways),
+                each(busy.storage)
+            )
+        });
+        format!(
+            "{}: {} requests/s, p99 {} ms{busy}",
+            self.run.name,
+            readable(rate),
+            readable(p99 * 1e3)
+        )
+    }
+
+    /// What was loaded, for `martlet advise fit`.
+    pub fn cluster(&self, plan: &MeasurePlan) -> String {
+        let (gateways, nodes) = (self.run.gateways, self.run.storage_nodes);
+        let (of_gateway, of_storage) = (plan.gateway.processors, plan.storage.processors);
+        let limits = match self.busy {
+            Some(_) => format!(
+                "control groups limit each gateway to {of_gateway} and each storage node to {of_storage} processors"
+            ),
+            None => "nothing limits their processors".to_owned(),
+        };
+        let mut text = format!(
+            "gateways = {gateways}\nstorage_nodes = {nodes}\nwhat = \"processes of one machine: {limits}; neither disks \
+             (data lie in {}) nor networks are limited; {} replicas on {} folders of each node\"\npieces = {}\n",
+            plan.folder.display(),
+            plan.replicas,
+            plan.drives,
+            plan.replicas
+        );
+        if let Some(busy) = self.busy {
+            text += &format!(
+                "gateway_processors = {of_gateway}\nstorage_processors = {of_storage}\ngateways_busy = {:.6}\n\
+                 storage_busy = {:.6}\n",
+                busy.gateways, busy.storage
+            );
+        }
+        text
+    }
+}
