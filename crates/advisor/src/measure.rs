@@ -90,7 +90,7 @@ async fn measure(line: &MeasureArguments, world: &World, console: &mut Console<'
         let mut cluster = LimitedCluster::start(world, &plan, &program, &folder, groups.as_ref(), (gateways, nodes))?;
         cluster.wait_until_it_listens().await?;
         for run in missing {
-            let found = load::load(world, &plan, &program, &mut cluster, run, &output).await?;
+            let found = load::load(world, &plan, &program, (&mut cluster, &folder), run, &output).await?;
             tell(console, &found.line())?;
             keep(world, &output, &plan, &found)?;
         }
@@ -108,8 +108,8 @@ fn keep(world: &World, output: &Path, plan: &MeasurePlan, found: &LoadedRun) -> 
     // From a command that was killed between the two.
     let _ = world.files.remove_file(&beside);
     write_text(world, &beside, &found.cluster(plan))?;
-    let moved = world.files.rename(&found.manifest, &name.with_extension("json"));
-    moved.map_err(|error| Fault::caller(format!("{}: {error}", found.manifest.display())))
+    let moved = world.files.rename(&found.manifest.path, &name.with_extension("json"));
+    moved.map_err(|error| Fault::caller(format!("{}: {error}", found.manifest.path.display())))
 }
 
 fn absolute(world: &World, path: &Path) -> Result<PathBuf, Fault> {

@@ -5,7 +5,7 @@
 //! Always holds: a process joins its control group before it becomes a server, so that no time of it is missed; it ends
 //! with this command even if that is killed (`setpriv --pdeathsig`), and with [`LimitedCluster`] in any case.
 
-use super::limits::{ControlGroups, NodeGroup};
+use super::limits::{ControlGroups, NodeGroup, read_special};
 use super::plan::MeasurePlan;
 use super::scratch::{ScratchFolder, make_folders};
 use crate::command::{read_text, write_text};
@@ -125,6 +125,7 @@ impl LimitedCluster {
             program,
             folder: &folder.path,
             groups,
+            processors: allowed_processors(world)?,
         };
         for node in 0..nodes {
             let mut servers = vec![];
@@ -137,7 +138,7 @@ impl LimitedCluster {
                 let text = storage_conf(&etc, &srv, name, port);
                 servers.push((format!("{name}-server"), format!("{name}-{node}"), port, text));
             }
-            let node = started.node(&format!("storage-{node}"), servers, plan.storage.processors)?;
+            let node = started.node((&format!("storage-{node}"), node), servers, plan.storage.processors)?;
             cluster.storage.push(node);
         }
         for gateway in 0..gateways {
@@ -148,7 +149,7 @@ impl LimitedCluster {
                 port,
                 proxy_conf(&etc, port),
             );
-            let node = started.node(&format!("gateway-{gateway}"), vec![server], plan.gateway.processors)?;
+            let node = started.node((&format!("gateway-{gateway}"), nodes + gateway), vec![server], plan.gateway.processors)?;
             cluster.gateways.push(node);
         }
         Ok(cluster)
@@ -251,13 +252,15 @@ struct StartedBy<'a> {
     program: &'a Path,
     folder: &'a Path,
     groups: Option<&'a ControlGroups>,
+    /// Numbers of the machine's processors.
+    processors: Vec<u32>,
 }
 
 impl StartedBy<'_> {
     /// Servers by command, name, port and configuration.
     fn node(
         &self,
-        name: &str,
+        (name, number): (&str, u32),
         servers: Vec<(String, String, u16, String)>,
         processors: f64,
     ) -> Result<RunningNode, Fault> {
@@ -280,6 +283,7 @@ impl StartedBy<'_> {
                 .arg(doors.len().to_string())
                 .args(doors)
                 .args(["setpriv", "--pdeathsig", "KILL"])
+                .args(self.pinned(number, processors))
                 .arg(self.program)
                 .arg(&command)
                 .arg(&conf)
@@ -292,6 +296,34 @@ impl StartedBy<'_> {
         }
         Ok(node)
     }
+}
+
+impl StartedBy<'_> {
+    /// What keeps a node that has a share of one processor on one: where its threads run on several, one of them may
+    /// take the whole share for many periods, which no real machine would do.
+    fn pinned(&self, number: u32, processors: f64) -> Vec<String> {
+        let at = number as usize % self.processors.len().max(1);
+        match self.processors.get(at).filter(|_| self.groups.is_some() && processors <= 1.0) {
+            Some(processor) => vec!["taskset".to_owned(), "-c".to_owned(), processor.to_string()],
+            None => vec![],
+        }
+    }
+}
+
+/// The processors that this process may run on.
+fn allowed_processors(world: &World) -> Result<Vec<u32>, Fault> {
+    let status = read_special(world, Path::new("/proc/self/status")).map_err(|error| failed("/proc/self/status", &error))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    Ok(numbers(line.unwrap_or_default()))
+}
+
+/// `0-2,5` is 0, 1, 2 and 5.
+fn numbers(list: &str) -> Vec<u32> {
+    let one = |part: &str| {
+        let (from, until) = part.split_once('-').unwrap_or((part, part));
+        Some(from.trim().parse::<u32>().ok()?..=until.trim().parse().ok()?)
+    };
+    list.split(',').filter_map(one).flatten().collect()
 }
 
 fn swift_conf((prefix, suffix): (u64, u64)) -> String {
@@ -370,4 +402,15 @@ fn ring(
         }
     }
     run(&words("rebalance --seed 1".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbers;
+
+    #[test]
+    fn a_list_of_processors_is_read() {
+        assert_eq!(numbers("\t0-2,5\n"), [0, 1, 2, 5]);
+        assert_eq!((numbers("7"), numbers("")), (vec![7], vec![]));
+    }
 }

@@ -18,8 +18,9 @@ use world::files::Purpose;
 const ROOT: &str = "/sys/fs/cgroup";
 /// How groups of this command are called; a process id follows.
 pub const PREFIX: &str = "martlet-advise-";
-/// Microseconds: the kernel gives no less in a period.
-const LEAST_QUOTA: f64 = 1000.0;
+/// Microseconds of a period that a node may use. The kernel looks at each tick (4 ms at 250 Hz) how much of it is left:
+/// with less, a node would overdraw its share and then wait for several periods.
+const LEAST_QUOTA: f64 = 4000.0;
 /// Microseconds: the kernel takes no shorter and no longer periods.
 const PERIODS: (f64, f64) = (1000.0, 1e6);
 /// A wish: shorter periods cost more, longer ones are seen in the times of requests.
@@ -81,9 +82,9 @@ fn write(world: &World, path: &Path, text: &str) -> io::Result<()> {
         .write_all_at(text.as_bytes(), 0)
 }
 
-fn read(world: &World, path: &Path) -> io::Result<String> {
+/// Reads a file of the kernel, which does not say how long it is.
+pub fn read_special(world: &World, path: &Path) -> io::Result<String> {
     let (file, mut bytes, mut part) = (world.files.open(path, Purpose::Read)?, vec![], [0; 4096]);
-    // Such a file does not say how long it is.
     loop {
         match file.read_at(&mut part, bytes.len() as u64)? {
             0 => return String::from_utf8(bytes).map_err(io::Error::other),
@@ -103,7 +104,7 @@ fn make(world: &World, folder: &Path) -> io::Result<()> {
 /// Ends all processes of a group, and removes it.
 fn remove(world: &World, folder: &Path) {
     for _ in 0..ENDS.0 {
-        let inside = read(world, &folder.join("cgroup.procs")).unwrap_or_default();
+        let inside = read_special(world, &folder.join("cgroup.procs")).unwrap_or_default();
         for pid in inside.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)) {
             // It may have ended meanwhile.
             let _ = kill_process(pid, Signal::KILL);
@@ -153,7 +154,7 @@ impl ControlGroups {
     }
 
     fn below(world: &World, root: &Path) -> io::Result<Self> {
-        let controllers = read(world, &root.join("cgroup.controllers")).unwrap_or_default();
+        let controllers = read_special(world, &root.join("cgroup.controllers")).unwrap_or_default();
         let (version, roots) = match controllers.split_whitespace().any(|one| one == "cpu") {
             true => (GroupVersion::Two, vec![root.to_owned()]),
             false => (GroupVersion::One, vec![root.join("cpu"), root.join("cpuacct")]),
@@ -216,11 +217,11 @@ impl NodeGroup {
         let number = |text: &str| text.trim().parse::<f64>().map_err(io::Error::other);
         match self.version {
             GroupVersion::One => {
-                let text = read(&self.world, &self.folders[self.folders.len() - 1].join("cpuacct.usage"))?;
+                let text = read_special(&self.world, &self.folders[self.folders.len() - 1].join("cpuacct.usage"))?;
                 Ok(number(&text)? / 1e9)
             }
             GroupVersion::Two => {
-                let text = read(&self.world, &self.folders[0].join("cpu.stat"))?;
+                let text = read_special(&self.world, &self.folders[0].join("cpu.stat"))?;
                 let line = text.lines().find_map(|line| line.strip_prefix("usage_usec "));
                 Ok(number(line.unwrap_or_default())? / 1e6)
             }

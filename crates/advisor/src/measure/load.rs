@@ -5,9 +5,11 @@
 
 use super::cluster::{LimitedCluster, ProcessorUse};
 use super::plan::{CONTAINERS, MeasurePlan, PlannedRun};
+use super::scratch::ScratchFolder;
 use crate::advice::readable;
 use crate::command::{read_text, write_text};
 use crate::fit::runs;
+use serde_json::Value;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -25,11 +27,24 @@ pub struct LoadedRun {
     /// Which.
     pub run: PlannedRun,
     /// The report of `bench`, not yet at its place.
-    pub manifest: PathBuf,
+    pub manifest: Draft,
     /// Requests a second, and the 99th percentile in seconds.
     pub measured: (f64, f64),
     /// Processors that were busy meanwhile; none without control groups.
     pub busy: Option<ProcessorUse>,
+}
+
+/// A file that is removed when this is dropped, unless it has moved.
+pub struct Draft {
+    world: World,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = self.world.files.remove_file(&self.path);
+    }
 }
 
 /// A process that is ended when it is dropped.
@@ -52,24 +67,29 @@ pub async fn load(
     world: &World,
     plan: &MeasurePlan,
     program: &Path,
-    cluster: &mut LimitedCluster,
+    (cluster, folder): (&mut LimitedCluster, &ScratchFolder),
     run: &PlannedRun,
     output: &Path,
 ) -> Result<LoadedRun, Fault> {
-    let file = |ending: &str| output.join(format!(".{}.{ending}", run.name));
-    let (workload, manifest) = (file("workload.toml"), file("manifest"));
-    for left in [&workload, &manifest] {
-        // From a command that was killed.
-        let _ = world.files.remove_file(left);
-    }
-    write_text(world, &workload, &workload_text(plan, run, &cluster.endpoints()))?;
-    let bench = |stages: &str, output: &Path| {
+    let manifest = Draft {
+        world: world.clone(),
+        path: output.join(format!(".{}.manifest", run.name)),
+    };
+    // From a command that was killed.
+    let _ = world.files.remove_file(&manifest.path);
+    let file = |ending: &str| folder.path.join(format!("{}.{ending}", run.name));
+    let (prepares, workload, prepared) = (file("prepare.toml"), file("load.toml"), file("prepared.json"));
+    let endpoints = cluster.endpoints();
+    // By one gateway: another one that was asked for a container just before that was made may not know it for seconds.
+    write_text(world, &prepares, &workload_text(plan, run, &endpoints[..endpoints.len().min(1)]))?;
+    write_text(world, &workload, &workload_text(plan, run, &endpoints))?;
+    let bench = |workload: &Path, stages: &str, output: &Path| {
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL"])
             .arg(program)
             .args(["bench", "run"]);
-        command.arg(&workload).args(["--stages", stages, "--json"]).arg(output);
+        command.arg(workload).args(["--stages", stages, "--json"]).arg(output);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -77,17 +97,14 @@ pub async fn load(
         command.spawn().map(Ended).map_err(|error| failed(&error))
     };
     cluster.limit(false)?;
-    let prepared = file("prepared");
-    let made = wait(world, bench("init,prepare", &prepared)?, cluster, None).await;
-    let _ = world.files.remove_file(&prepared);
-    made?;
+    wait(world, &prepared, bench(&prepares, "init,prepare", &prepared)?, cluster, None).await?;
     cluster.limit(true)?;
     let window = f64::from(plan.warm_up)..f64::from(plan.warm_up + plan.seconds);
-    let done = wait(world, bench("main", &manifest)?, cluster, Some(window)).await;
+    let child = bench(&workload, "main", &manifest.path)?;
+    let done = wait(world, &manifest.path, child, cluster, Some(window)).await;
     cluster.limit(false)?;
     let busy = done?;
-    let _ = world.files.remove_file(&workload);
-    let report = read_text(world, &manifest)?;
+    let report = read_text(world, &manifest.path)?;
     let what = runs::MeasuredCluster::plain(run.gateways, run.storage_nodes, "");
     let read = runs::runs(&run.name, &report, &what).map_err(|fault| fault.within(&run.name))?;
     let Some(one) = read.first() else {
@@ -104,6 +121,7 @@ pub async fn load(
 /// Waits for a load, and says how many processors were busy in a part of its time.
 async fn wait(
     world: &World,
+    report: &Path,
     mut child: Ended,
     cluster: &mut LimitedCluster,
     window: Option<std::ops::Range<f64>>,
@@ -126,13 +144,26 @@ async fn wait(
                 // It says little, which waits in the pipe.
                 let read = child.0.stderr.take().map(|mut pipe| pipe.read_to_string(&mut said));
                 read.transpose().map_err(|error| failed(&error))?;
-                return Err(Fault::caller(format!("bench ended with {status}: {}", said.trim())));
+                return Err(Fault::caller(format!("bench ended with {status}: {}{}", said.trim(), why(world, report))));
             }
             None => cluster.check()?,
         }
         world.clock.sleep(LOOK).await;
     }
     Ok(busy(&seen))
+}
+
+/// What failed, as a report says it.
+fn why(world: &World, report: &Path) -> String {
+    let text = read_text(world, report).unwrap_or_default();
+    let report: Value = serde_json::from_str(&text).unwrap_or_default();
+    let list = |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    let works: Vec<Value> = list(&report, "stages").iter().flat_map(|stage| list(stage, "works")).collect();
+    let failures = works.iter().filter_map(|work| {
+        let failures = work.get("total")?.get("failures")?.as_object().filter(|all| !all.is_empty())?;
+        Some(format!(" {}: {}", work.get("kind")?.as_str()?, Value::Object(failures.clone())))
+    });
+    failures.collect()
 }
 
 fn busy(seen: &[(f64, ProcessorUse)]) -> Option<ProcessorUse> {
