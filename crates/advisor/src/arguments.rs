@@ -1,6 +1,6 @@
 //! The command line of `martlet advise`: its commands and their options.
 
-use crate::fit::Configuration;
+use crate::fit::points::Configuration;
 use crate::search::PurchaseQuestion;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

@@ -1,7 +1,8 @@
 //! Curves through runs of a law that is known, with noise: found again, and honest about what was not measured.
 
 use super::runs::{MeasuredCluster, MeasuredRun, cluster, runs};
-use super::{Configuration, fit_runs};
+use super::fit_runs;
+use super::points::Configuration;
 
 /// A gateway takes 0.5 ms and 2 ns a byte, a storage node 1 ms; the knee is sharp.
 fn law(gateways: u32, storage_nodes: u32, size: f64) -> f64 {
@@ -92,7 +93,7 @@ fn repeated_runs_show_the_noise() {
     let mut again = twice[0].clone();
     again.rate *= 1.1;
     twice.push(again);
-    let noise = fit_runs(twice).unwrap().noise.unwrap();
+    let noise = fit_runs(twice).unwrap().noise.unwrap().rate;
     assert!((noise - 1.1f64.ln() / 2f64.sqrt()).abs() < 1e-9, "{noise}");
 }
 
