@@ -108,6 +108,10 @@ pub struct OutputArguments {
     /// Write a page with pictures, which needs no other file and runs no script.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Write configuration files of the first answer's servers, and the commands that make its rings, into a folder.
+    /// Addresses in them are examples.
+    #[arg(long, value_name = "DIR")]
+    pub write_configuration: Option<PathBuf>,
     /// Write the workload of `martlet bench` that would confirm the first answer into a file.
     #[arg(long, value_name = "FILE")]
     pub workload: Option<PathBuf>,
@@ -126,6 +130,13 @@ pub struct FitArguments {
     /// cheapest is said.
     #[arg(long, value_name = "GATEWAY,NODE", value_parser = prices)]
     pub prices: Option<(f64, f64)>,
+    /// Write what a request costs processors into a file, for `--rates` of `buy` and `predict`: of runs of
+    /// `advise measure` that read, or that write.
+    #[arg(long, value_name = "FILE")]
+    pub write_rates: Option<PathBuf>,
+    /// Take what the runs do not say from these rates, instead of from those that come with the program.
+    #[arg(long, value_name = "FILE", requires = "write_rates")]
+    pub rates: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -60,6 +60,8 @@ impl LeftOut {
 pub struct FittedCurves {
     /// How sharp the knee is.
     pub knee: f64,
+    /// How much dearer a request becomes where many are under way at a node, as a power of their number.
+    pub crowding: f64,
     /// Seconds that each part takes.
     pub parts: Vec<(&'static str, f64)>,
     /// What p99 depends on, each with its power.
@@ -98,7 +100,8 @@ pub fn fit_runs(runs: Vec<MeasuredRun>) -> Result<FittedCurves, Fault> {
     let unfit = || Fault::caller("the runs do not tell gateways, storage nodes and sizes apart: measure more of them");
     let (rate, p99) = curves(&points).ok_or_else(unfit)?;
     Ok(FittedCurves {
-        knee: rate.knee,
+        knee: rate.shape().0,
+        crowding: rate.shape().1,
         parts: rate.parts(),
         tail: p99.powers(),
         left_out: left_out(&points),

@@ -4,11 +4,12 @@
 //! between two answers is a p-norm of the times of its parts:
 //!
 //! ```text
-//! X^-p = Σ (θ z)^p,   z of 1/G, S/G, 1/N, S/N, 1/W
+//! X^-p = Σ (θ z)^p,   z of (W/G)^b/G, S (W/G)^b/G, (W/N)^b/N, S (W/N)^b/N, 1/W
 //! ```
 //!
-//! which is linear in θ^p. A large p is the bottleneck law, p = 1 a request that is at one place after the other. Of
-//! all sets of parts and of four values of p that one is taken which says best what it has not seen.
+//! which is linear in θ^p. A large p is the bottleneck law, p = 1 a request that is at one place after the other. b says
+//! that a request costs more where many are under way at a node: their connections and buffers share its caches. Of all
+//! sets of parts, four values of p and three of b those are taken which say best what they have not seen.
 //! Always holds: no θ is negative.
 
 use super::least_squares::{LinearFit, fit};
@@ -17,6 +18,8 @@ use crate::model::estimate::Estimate;
 
 /// How sharp a knee may be.
 const KNEES: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
+/// How much dearer requests become where many are under way, as a power of their number.
+const CROWDING: [f64; 3] = [0.0, 0.125, 0.25];
 /// What a request's time is made of.
 const PARTS: [&str; 5] = [
     "gateway, each request",
@@ -26,21 +29,29 @@ const PARTS: [&str; 5] = [
     "worker, each request",
 ];
 
-fn parts(configuration: Configuration) -> [f64; 5] {
+fn parts(configuration: Configuration, crowding: f64) -> [f64; 5] {
+    let share = |nodes: f64| (configuration.workers / nodes).powf(crowding) / nodes;
+    let (gateway, node) = (share(configuration.gateways), share(configuration.storage_nodes));
     [
-        1.0 / configuration.gateways,
-        configuration.size / configuration.gateways,
-        1.0 / configuration.storage_nodes,
-        configuration.size / configuration.storage_nodes,
+        gateway,
+        configuration.size * gateway,
+        node,
+        configuration.size * node,
         1.0 / configuration.workers,
     ]
+}
+
+/// Which curve.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    knee: f64,
+    crowding: f64,
 }
 
 /// A fitted curve.
 #[derive(Debug, Clone)]
 pub struct ThroughputCurve {
-    /// How sharp its knee is.
-    pub knee: f64,
+    shape: Shape,
     chosen: Vec<usize>,
     fit: LinearFit,
     /// Of what it has not seen: the sum of squares of ln X.
@@ -48,9 +59,9 @@ pub struct ThroughputCurve {
 }
 
 /// A row of the fit: relative to the point's own time, so that errors are relative too.
-fn row(configuration: Configuration, chosen: &[usize], knee: f64, time: f64) -> Vec<f64> {
-    let parts = parts(configuration);
-    chosen.iter().map(|part| (parts[*part] / time).powf(knee)).collect()
+fn row(configuration: Configuration, chosen: &[usize], shape: Shape, time: f64) -> Vec<f64> {
+    let parts = parts(configuration, shape.crowding);
+    chosen.iter().map(|part| (parts[*part] / time).powf(shape.knee)).collect()
 }
 
 impl ThroughputCurve {
@@ -59,8 +70,11 @@ impl ThroughputCurve {
         let mut best: Option<Self> = None;
         for set in 1..1_usize << PARTS.len() {
             let chosen: Vec<usize> = (0..PARTS.len()).filter(|part| set & (1 << part) != 0).collect();
-            for knee in KNEES {
-                if let Some(one) = Self::of(points, &chosen, knee)
+            for shape in KNEES
+                .iter()
+                .flat_map(|knee| CROWDING.map(|crowding| Shape { knee: *knee, crowding }))
+            {
+                if let Some(one) = Self::of(points, &chosen, shape)
                     && best.as_ref().is_none_or(|best| one.error < best.error)
                 {
                     best = Some(one);
@@ -70,47 +84,52 @@ impl ThroughputCurve {
         best
     }
 
-    fn of(points: &[MeasuredPoint], chosen: &[usize], knee: f64) -> Option<Self> {
+    fn of(points: &[MeasuredPoint], chosen: &[usize], shape: Shape) -> Option<Self> {
         let rows: Vec<Vec<f64>> = points
             .iter()
-            .map(|point| row(point.configuration, chosen, knee, 1.0 / point.rate))
+            .map(|point| row(point.configuration, chosen, shape, 1.0 / point.rate))
             .collect();
         let fit = fit(&rows, &vec![1.0; points.len()])?;
         if fit.coefficients.iter().any(|coefficient| *coefficient < 0.0) {
             return None;
         }
         // Said of X^-p relative to the measured one; its power gives the throughput.
-        let without = |row: &Vec<f64>| fit.without(row, 1.0).max(1e-9).ln() / knee;
+        let without = |row: &Vec<f64>| fit.without(row, 1.0).max(1e-9).ln() / shape.knee;
         let error = rows.iter().map(|row| without(row).powi(2)).sum();
         Some(Self {
-            knee,
+            shape,
             chosen: chosen.to_vec(),
             fit,
             error,
         })
     }
 
+    /// How sharp its knee is, and how much dearer requests become where many are under way.
+    pub fn shape(&self) -> (f64, f64) {
+        (self.shape.knee, self.shape.crowding)
+    }
+
     /// Parts with the seconds that each takes.
     pub fn parts(&self) -> Vec<(&'static str, f64)> {
-        let seconds = self.fit.coefficients.iter().map(|coefficient| coefficient.powf(1.0 / self.knee));
+        let seconds = self.fit.coefficients.iter().map(|coefficient| coefficient.powf(1.0 / self.shape.knee));
         self.chosen.iter().map(|part| PARTS[*part]).zip(seconds).collect()
     }
 
     /// Requests a second.
     pub fn at(&self, configuration: Configuration) -> f64 {
-        let sum = self.fit.at(&row(configuration, &self.chosen, self.knee, 1.0));
-        sum.powf(-1.0 / self.knee)
+        let sum = self.fit.at(&row(configuration, &self.chosen, self.shape, 1.0));
+        sum.powf(-1.0 / self.shape.knee)
     }
 
     /// Requests a second, with the band in which one more point lies.
     pub fn predict(&self, configuration: Configuration) -> Estimate {
         let rate = self.at(configuration);
         // Relative to its own time, as rows of points are.
-        let row = row(configuration, &self.chosen, self.knee, 1.0 / rate);
+        let row = row(configuration, &self.chosen, self.shape, 1.0 / rate);
         let half = self.fit.half_band(&row);
         // A band that reaches a time of nothing has no upper end.
         let bound = |relative: f64| match relative > 0.0 {
-            true => rate * relative.powf(-1.0 / self.knee),
+            true => rate * relative.powf(-1.0 / self.shape.knee),
             false => f64::INFINITY,
         };
         Estimate {

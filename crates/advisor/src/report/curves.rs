@@ -66,9 +66,11 @@ impl CurvesReport {
         };
         let curves = &self.curves;
         say(format!(
-            "{} runs; knee {}; the time of a request is made of:",
+            "{} runs; knee {}; where many requests are under way at a node, the time of each goes with their number^{}; it \
+             is made of:",
             curves.runs.len(),
-            curves.knee
+            curves.knee,
+            curves.crowding
         ));
         for (part, seconds) in &curves.parts {
             say(format!("  {part:<28} {} s", readable(*seconds)));
