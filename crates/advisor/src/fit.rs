@@ -114,7 +114,9 @@ pub fn fit_runs(runs: Vec<MeasuredRun>) -> Result<FittedCurves, Fault> {
 }
 
 fn curves(points: &[MeasuredPoint]) -> Option<(ThroughputCurve, TailCurve)> {
-    Some((ThroughputCurve::through(points)?, TailCurve::through(points)?))
+    let rate = ThroughputCurve::through(points)?;
+    let p99 = TailCurve::through(points, &rate)?;
+    Some((rate, p99))
 }
 
 /// What curves through all others say of each point. One that the others do not suffice for is predicted by nothing,
@@ -123,10 +125,8 @@ fn left_out(points: &[MeasuredPoint]) -> Vec<LeftOut> {
     let one = |(at, point): (usize, &MeasuredPoint)| {
         let mut others = points.to_vec();
         others.remove(at);
-        let predicted = curves(&others).map(|(rate, p99)| {
-            let rate = rate.at(point.configuration);
-            (rate, p99.at(point.configuration, rate))
-        });
+        let predicted =
+            curves(&others).map(|(rate, p99)| (rate.at(point.configuration), p99.at(point.configuration, &rate)));
         let (rate, p99) = predicted.unwrap_or((f64::INFINITY, f64::INFINITY));
         LeftOut {
             name: point.name.clone(),
@@ -144,7 +144,8 @@ type ConfigurationNumber = fn(&Configuration) -> f64;
 fn not_varied(points: &[MeasuredPoint]) -> Vec<&'static str> {
     let is_same = |get: ConfigurationNumber| {
         let mut all = points.iter().map(|point| get(&point.configuration));
-        all.next().is_none_or(|first| all.all(|one: f64| (one / first - 1.0).abs() < 0.05))
+        all.next()
+            .is_none_or(|first| all.all(|one: f64| (one / first - 1.0).abs() < 0.05))
     };
     let parameters: [(&str, ConfigurationNumber); 4] = [
         ("gateways", |one| one.gateways),
@@ -172,11 +173,10 @@ pub struct CurvePrediction {
 impl FittedCurves {
     /// What they say of a configuration.
     pub fn predict(&self, configuration: Configuration) -> CurvePrediction {
-        let rate = self.rate.predict(configuration);
         CurvePrediction {
             configuration,
-            p99: self.p99.predict(configuration, rate.value),
-            rate,
+            rate: self.rate.predict(configuration),
+            p99: self.p99.predict(configuration, &self.rate),
             extrapolations: self.extrapolations(configuration),
         }
     }

@@ -41,6 +41,8 @@ use world::World;
 
 /// The program that runs, as Linux shows it.
 const RUNNING: &str = "/proc/self/exe";
+/// How often a run is made that something else than its limits limits.
+const ATTEMPTS: u32 = 4;
 
 /// Measures all that a plan lists, until it is done or `stop` completes.
 pub async fn run(
@@ -90,7 +92,7 @@ async fn measure(line: &MeasureArguments, world: &World, console: &mut Console<'
         let mut cluster = LimitedCluster::start(world, &plan, &program, &folder, groups.as_ref(), (gateways, nodes))?;
         cluster.wait_until_it_listens().await?;
         for run in missing {
-            let found = load::load(world, &plan, &program, (&mut cluster, &folder), run, &output).await?;
+            let found = limited(world, &plan, &program, (&mut cluster, &folder), run, &output, console).await?;
             tell(console, &found.line())?;
             keep(world, &output, &plan, &found)?;
         }
@@ -99,6 +101,27 @@ async fn measure(line: &MeasureArguments, world: &World, console: &mut Console<'
         console,
         &format!("next: martlet advise fit {}/*.json", line.output.display()),
     )
+}
+
+/// A run that its limits limited; one that something else did is made again.
+async fn limited(
+    world: &World,
+    plan: &MeasurePlan,
+    program: &Path,
+    (cluster, folder): (&mut LimitedCluster, &ScratchFolder),
+    run: &PlannedRun,
+    output: &Path,
+    console: &mut Console<'_>,
+) -> Result<LoadedRun, Fault> {
+    for attempt in 1.. {
+        let found = load::load(world, plan, program, (&mut *cluster, folder), run, output).await?;
+        match found.unlimited(plan) {
+            None => return Ok(found),
+            Some(why) if attempt == ATTEMPTS => return Err(Fault::caller(why)),
+            Some(why) => tell(console, &format!("{why}; measuring it again"))?,
+        }
+    }
+    Err(Fault::caller("measured no time"))
 }
 
 /// The manifest is there only when what it loaded is said beside it.

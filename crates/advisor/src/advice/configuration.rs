@@ -36,7 +36,11 @@ const FILTERS: [(&str, &str, &str); 16] = [
     ("bulk", "bulk", ""),
     ("tempurl", "tempurl", ""),
     ("ratelimit", "ratelimit", ""),
-    ("tempauth", "tempauth", "user_admin_admin = KEY .admin .reseller_admin\n"),
+    (
+        "tempauth",
+        "tempauth",
+        "user_admin_admin = KEY .admin .reseller_admin\n",
+    ),
     ("copy", "copy", ""),
     ("container-quotas", "container_quotas", ""),
     ("account-quotas", "account_quotas", ""),
@@ -50,7 +54,11 @@ fn secret(world: &World) -> String {
 }
 
 fn address(network: u32, number: u32) -> String {
-    format!("10.{network}.{}.{}", number / NODES_OF_NETWORK, number % NODES_OF_NETWORK + 1)
+    format!(
+        "10.{network}.{}.{}",
+        number / NODES_OF_NETWORK,
+        number % NODES_OF_NETWORK + 1
+    )
 }
 
 /// Writes all files of a design into a folder.
@@ -66,12 +74,17 @@ pub fn write(
         return Err(Fault::caller(why));
     };
     let Some(part_power) = part_power else {
-        return Err(Fault::caller("configuration: the ring builder has no plan for this design"));
+        return Err(Fault::caller(
+            "configuration: the ring builder has no plan for this design",
+        ));
     };
     make_folders(world, folder)?;
     let mut files = vec![
         ("swift.conf".to_owned(), swift_conf(&secret(world), &secret(world))),
-        ("proxy-server.conf".to_owned(), proxy_conf(design.counts.gateways, &secret(world))),
+        (
+            "proxy-server.conf".to_owned(),
+            proxy_conf(design.counts.gateways, &secret(world)),
+        ),
         ("rings.sh".to_owned(), rings(inventory, design, part_power, replicas)),
     ];
     for (server, port) in SERVERS {
@@ -141,13 +154,18 @@ fn storage_conf(server: &str, port: u16) -> String {
 
 /// Listings lie on drives of their own where there are such: `l1` and so on beside `d1` and so on.
 fn rings(inventory: &PurchaseInventory, design: &ClusterDesign, part_power: u64, replicas: u32) -> String {
-    let (nodes, zones) = (design.counts.storage, inventory.wanted.zones.clamp(1, design.counts.storage.max(1)));
+    let (nodes, zones) = (
+        design.counts.storage,
+        inventory.wanted.zones.clamp(1, design.counts.storage.max(1)),
+    );
     let objects = ("d", design.recipe.drives, inventory.drives[design.recipe.drive].size);
     let listings = design
         .recipe
         .listing
         .map_or(objects, |(kind, count)| ("l", count, inventory.drives[kind].size));
-    let mut text = "#!/bin/sh\n".to_owned() + ADDRESSES + "# Makes the rings in the current folder; MARTLET names the program.\n\
+    let mut text = "#!/bin/sh\n".to_owned()
+        + ADDRESSES
+        + "# Makes the rings in the current folder; MARTLET names the program.\n\
                     set -e\nm=${MARTLET:-martlet}\n";
     for (server, port) in SERVERS {
         let is_object = server == "object";
@@ -183,6 +201,9 @@ mod tests {
         assert!(proxy.contains("user_admin_admin = a-key .admin"));
         assert!(!proxy.contains("MEMCACHE") && !proxy.contains("KEY"));
         assert!(storage_conf("account", 6202).contains("[account-reaper]"));
-        assert_eq!((address(1, 0), address(1, 450)), ("10.1.0.1".to_owned(), "10.1.2.51".to_owned()));
+        assert_eq!(
+            (address(1, 0), address(1, 450)),
+            ("10.1.0.1".to_owned(), "10.1.2.51".to_owned())
+        );
     }
 }

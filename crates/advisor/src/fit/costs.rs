@@ -66,7 +66,9 @@ impl KindOfNode {
         };
         for (only_busy, why) in [(true, "busy for most of their share"), (false, "not all busy")] {
             let rows = rows(only_busy);
-            let Some(found) = fit(&rows, &vec![1.0; rows.len()]) else { continue };
+            let Some(found) = fit(&rows, &vec![1.0; rows.len()]) else {
+                continue;
+            };
             if let [request, byte] = found.coefficients[..]
                 && request > 0.0
                 && byte > 0.0
@@ -114,12 +116,28 @@ pub fn rates(runs: &[MeasuredRun], base: &SoftwareRates, is_own: bool) -> Result
     let mut rates = base.clone();
     let places = match is_writing {
         false => [
-            (&mut rates.gateway_read_cpu, &mut rates.gateway_read_cpu_per_byte, gateway),
-            (&mut rates.storage_read_cpu, &mut rates.storage_read_cpu_per_byte, storage),
+            (
+                &mut rates.gateway_read_cpu,
+                &mut rates.gateway_read_cpu_per_byte,
+                gateway,
+            ),
+            (
+                &mut rates.storage_read_cpu,
+                &mut rates.storage_read_cpu_per_byte,
+                storage,
+            ),
         ],
         true => [
-            (&mut rates.gateway_write_cpu, &mut rates.gateway_write_cpu_per_byte, gateway),
-            (&mut rates.storage_write_cpu, &mut rates.storage_write_cpu_per_byte, storage),
+            (
+                &mut rates.gateway_write_cpu,
+                &mut rates.gateway_write_cpu_per_byte,
+                gateway,
+            ),
+            (
+                &mut rates.storage_write_cpu,
+                &mut rates.storage_write_cpu_per_byte,
+                storage,
+            ),
         ],
     };
     for (request, byte, cost) in places {
@@ -133,7 +151,14 @@ pub fn rates(runs: &[MeasuredRun], base: &SoftwareRates, is_own: bool) -> Result
     let kind = if is_writing { "writes" } else { "reads" };
     let said = format!("fitted through {} runs ({kind})", runs.len());
     rates.name = if is_own { format!("{}; {said}", base.name) } else { said };
-    rates.measured = ranges(runs, if is_own { base.measured.clone() } else { MeasuredRanges::default() });
+    rates.measured = ranges(
+        runs,
+        if is_own {
+            base.measured.clone()
+        } else {
+            MeasuredRanges::default()
+        },
+    );
     Ok(rates)
 }
 
@@ -200,7 +225,11 @@ mod tests {
         near(reads.gateway_read_cpu.value, 1e-4);
         near(reads.storage_read_cpu_per_byte.value, 2e-9);
         assert_eq!(reads.gateway_write_cpu, built_in.gateway_write_cpu);
-        assert!((0.02..0.2).contains(&reads.gateway_read_cpu.error), "{:?}", reads.gateway_read_cpu);
+        assert!(
+            (0.02..0.2).contains(&reads.gateway_read_cpu.error),
+            "{:?}",
+            reads.gateway_read_cpu
+        );
         let both = rates(&runs(1.0), &reads, true).unwrap();
         near(both.storage_write_cpu.value, 2e-4);
         assert_eq!(both.gateway_read_cpu, reads.gateway_read_cpu);
@@ -220,7 +249,8 @@ mod tests {
         assert!(why(&unknown).contains("4096: what it loaded does not say"));
         // Idle nodes are used where no others are there, and that is said.
         let mut idle = runs(0.0);
-        idle.iter_mut().for_each(|run| run.cluster.gateway_processors = Some(4.0));
+        idle.iter_mut()
+            .for_each(|run| run.cluster.gateway_processors = Some(4.0));
         let found = rates(&idle, &built_in, false).unwrap();
         assert!(found.gateway_read_cpu.source.contains("not all busy"));
     }

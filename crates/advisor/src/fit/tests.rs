@@ -1,8 +1,8 @@
 //! Curves through runs of a law that is known, with noise: found again, and honest about what was not measured.
 
-use super::runs::{MeasuredCluster, MeasuredRun, cluster, runs};
 use super::fit_runs;
 use super::points::Configuration;
+use super::runs::{MeasuredCluster, MeasuredRun, cluster, runs};
 
 /// A gateway takes 0.5 ms and 2 ns a byte, a storage node 1 ms; the knee is sharp.
 fn law(gateways: u32, storage_nodes: u32, size: f64) -> f64 {

@@ -61,7 +61,10 @@ pub struct ThroughputCurve {
 /// A row of the fit: relative to the point's own time, so that errors are relative too.
 fn row(configuration: Configuration, chosen: &[usize], shape: Shape, time: f64) -> Vec<f64> {
     let parts = parts(configuration, shape.crowding);
-    chosen.iter().map(|part| (parts[*part] / time).powf(shape.knee)).collect()
+    chosen
+        .iter()
+        .map(|part| (parts[*part] / time).powf(shape.knee))
+        .collect()
 }
 
 impl ThroughputCurve {
@@ -111,8 +114,26 @@ impl ThroughputCurve {
 
     /// Parts with the seconds that each takes.
     pub fn parts(&self) -> Vec<(&'static str, f64)> {
-        let seconds = self.fit.coefficients.iter().map(|coefficient| coefficient.powf(1.0 / self.shape.knee));
+        let seconds = self
+            .fit
+            .coefficients
+            .iter()
+            .map(|coefficient| coefficient.powf(1.0 / self.shape.knee));
         self.chosen.iter().map(|part| PARTS[*part]).zip(seconds).collect()
+    }
+
+    /// Seconds that a request of so many bytes takes of one gateway and one storage node, up to a factor.
+    pub fn work(&self, size: f64) -> f64 {
+        let seconds = |(part, coefficient): (&usize, &f64)| {
+            let seconds = coefficient.powf(1.0 / self.shape.knee);
+            match part {
+                0 | 2 => seconds,
+                1 | 3 => seconds * size,
+                _ => 0.0,
+            }
+        };
+        let all: f64 = self.chosen.iter().zip(&self.fit.coefficients).map(seconds).sum();
+        if all > 0.0 { all } else { 1.0 }
     }
 
     /// Requests a second.

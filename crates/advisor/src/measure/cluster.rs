@@ -149,7 +149,11 @@ impl LimitedCluster {
                 port,
                 proxy_conf(&etc, port),
             );
-            let node = started.node((&format!("gateway-{gateway}"), nodes + gateway), vec![server], plan.gateway.processors)?;
+            let node = started.node(
+                (&format!("gateway-{gateway}"), nodes + gateway),
+                vec![server],
+                plan.gateway.processors,
+            )?;
             cluster.gateways.push(node);
         }
         Ok(cluster)
@@ -303,7 +307,11 @@ impl StartedBy<'_> {
     /// take the whole share for many periods, which no real machine would do.
     fn pinned(&self, number: u32, processors: f64) -> Vec<String> {
         let at = number as usize % self.processors.len().max(1);
-        match self.processors.get(at).filter(|_| self.groups.is_some() && processors <= 1.0) {
+        match self
+            .processors
+            .get(at)
+            .filter(|_| self.groups.is_some() && processors <= 1.0)
+        {
             Some(processor) => vec!["taskset".to_owned(), "-c".to_owned(), processor.to_string()],
             None => vec![],
         }
@@ -312,7 +320,8 @@ impl StartedBy<'_> {
 
 /// The processors that this process may run on.
 fn allowed_processors(world: &World) -> Result<Vec<u32>, Fault> {
-    let status = read_special(world, Path::new("/proc/self/status")).map_err(|error| failed("/proc/self/status", &error))?;
+    let status =
+        read_special(world, Path::new("/proc/self/status")).map_err(|error| failed("/proc/self/status", &error))?;
     let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     Ok(numbers(line.unwrap_or_default()))
 }

@@ -81,7 +81,15 @@ pub async fn load(
     let (prepares, workload, prepared) = (file("prepare.toml"), file("load.toml"), file("prepared.json"));
     let endpoints = cluster.endpoints();
     // By one gateway: another one that was asked for a container just before that was made may not know it for seconds.
-    write_text(world, &prepares, &workload_text(plan, run, &endpoints[..endpoints.len().min(1)]))?;
+    for left in [&prepares, &workload, &prepared] {
+        // From a run that is made again.
+        let _ = world.files.remove_file(left);
+    }
+    write_text(
+        world,
+        &prepares,
+        &workload_text(plan, run, &endpoints[..endpoints.len().min(1)]),
+    )?;
     write_text(world, &workload, &workload_text(plan, run, &endpoints))?;
     let bench = |workload: &Path, stages: &str, output: &Path| {
         let mut command = Command::new("setpriv");
@@ -97,7 +105,14 @@ pub async fn load(
         command.spawn().map(Ended).map_err(|error| failed(&error))
     };
     cluster.limit(false)?;
-    wait(world, &prepared, bench(&prepares, "init,prepare", &prepared)?, cluster, None).await?;
+    wait(
+        world,
+        &prepared,
+        bench(&prepares, "init,prepare", &prepared)?,
+        cluster,
+        None,
+    )
+    .await?;
     cluster.limit(true)?;
     let window = f64::from(plan.warm_up)..f64::from(plan.warm_up + plan.seconds);
     let child = bench(&workload, "main", &manifest.path)?;
@@ -144,7 +159,11 @@ async fn wait(
                 // It says little, which waits in the pipe.
                 let read = child.0.stderr.take().map(|mut pipe| pipe.read_to_string(&mut said));
                 read.transpose().map_err(|error| failed(&error))?;
-                return Err(Fault::caller(format!("bench ended with {status}: {}{}", said.trim(), why(world, report))));
+                return Err(Fault::caller(format!(
+                    "bench ended with {status}: {}{}",
+                    said.trim(),
+                    why(world, report)
+                )));
             }
             None => cluster.check()?,
         }
@@ -158,10 +177,21 @@ fn why(world: &World, report: &Path) -> String {
     let text = read_text(world, report).unwrap_or_default();
     let report: Value = serde_json::from_str(&text).unwrap_or_default();
     let list = |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
-    let works: Vec<Value> = list(&report, "stages").iter().flat_map(|stage| list(stage, "works")).collect();
+    let works: Vec<Value> = list(&report, "stages")
+        .iter()
+        .flat_map(|stage| list(stage, "works"))
+        .collect();
     let failures = works.iter().filter_map(|work| {
-        let failures = work.get("total")?.get("failures")?.as_object().filter(|all| !all.is_empty())?;
-        Some(format!(" {}: {}", work.get("kind")?.as_str()?, Value::Object(failures.clone())))
+        let failures = work
+            .get("total")?
+            .get("failures")?
+            .as_object()
+            .filter(|all| !all.is_empty())?;
+        Some(format!(
+            " {}: {}",
+            work.get("kind")?.as_str()?,
+            Value::Object(failures.clone())
+        ))
     });
     failures.collect()
 }
@@ -214,7 +244,34 @@ fn workload_text(plan: &MeasurePlan, run: &PlannedRun, endpoints: &[String]) -> 
     .concat()
 }
 
+/// Of what a closed loop must use at least, the share below which something else was the limit.
+const LIMITED: f64 = 0.8;
+
 impl LoadedRun {
+    /// Why the limits that were set were not what limited the run; none where they were, or where there were none.
+    ///
+    /// With W requests under way on G gateways and N storage nodes the busiest kind is busy for W / (W + G + N - 1) of
+    /// its time at least, as all nodes' times are at most equal (balanced job bounds: J. Zahorjan and others, 1982). A run in which
+    /// it was much less was limited by something else, such as other programs on this machine.
+    pub fn unlimited(&self, plan: &MeasurePlan) -> Option<String> {
+        let busy = self.busy?;
+        let count = |one: u32| f64::from(one);
+        let (gateways, nodes) = (count(self.run.gateways), count(self.run.storage_nodes));
+        let gateways_used = busy.gateways / (gateways * plan.gateway.processors);
+        let nodes_used = busy.storage / (nodes * plan.storage.processors);
+        let workers = count(self.run.workers);
+        let least = LIMITED * workers / (workers + gateways + nodes - 1.0);
+        (gateways_used.max(nodes_used) < least).then(|| {
+            format!(
+                "{}: gateways used {:.0} % and storage nodes {:.0} % of their limits, so that something else limited it: \
+                 measure with more workers or lower limits, on a machine that does nothing else",
+                self.run.name,
+                gateways_used * 100.0,
+                nodes_used * 100.0
+            )
+        })
+    }
+
     /// A line about it.
     pub fn line(&self) -> String {
         let (rate, p99) = self.measured;
@@ -260,5 +317,42 @@ impl LoadedRun {
             );
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Draft, LoadedRun, ProcessorUse, busy};
+    use crate::measure::plan::MeasurePlan;
+    use std::path::PathBuf;
+    use world::World;
+
+    #[test]
+    fn a_run_that_something_else_limited_is_known() {
+        let plan = "gateways = [1]\nstorage_nodes = [4]\nsizes = [4096]\nworkers = [64]\n[gateway]\nprocessors = 0.2\n\
+                    [storage]\nprocessors = 0.1\n";
+        let plan = MeasurePlan::read(plan).unwrap();
+        let run = |gateways, storage| LoadedRun {
+            run: plan.runs(1, 4, 1).remove(0),
+            manifest: Draft {
+                world: World::real(),
+                path: PathBuf::from("/nowhere"),
+            },
+            measured: (1000.0, 0.1),
+            busy: Some(ProcessorUse { gateways, storage }),
+        };
+        assert_eq!(run(0.19, 0.21).unlimited(&plan), None);
+        assert_eq!(run(0.06, 0.38).unlimited(&plan), None);
+        let why = run(0.0616, 0.1006).unlimited(&plan).unwrap();
+        assert!(why.contains("gateways used 31 % and storage nodes 25 %"), "{why}");
+    }
+
+    #[test]
+    fn processor_time_is_that_between_the_first_and_the_last_look() {
+        let used = |gateways, storage| ProcessorUse { gateways, storage };
+        let seen = [(2.0, used(1.0, 5.0)), (3.0, used(1.1, 5.1)), (4.0, used(1.4, 5.6))];
+        let found = busy(&seen).unwrap();
+        assert!((found.gateways - 0.2).abs() < 1e-9 && (found.storage - 0.3).abs() < 1e-9);
+        assert_eq!((busy(&seen[..1]), busy(&[])), (None, None));
     }
 }

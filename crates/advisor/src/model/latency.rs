@@ -126,7 +126,11 @@ fn times(
         let own = at(cluster.gateways.cores, cost.gateway_cpu);
         let gateway = waits.balancer + waits.gateway_cpu + waits.gateway_network + own;
         let drive = waits.drive + cost.drive.moments();
-        let leg = waits.node_cpu + waits.node_network + drive + at(cluster.storage.cores, cost.node_cpu) + fixed(cost.network);
+        let leg = waits.node_cpu
+            + waits.node_network
+            + drive
+            + at(cluster.storage.cores, cost.node_cpu)
+            + fixed(cost.network);
         mixed.push((class.share, gateway + order_statistic(leg, cost.waited, cost.pieces)));
     }
     let mean = mixed.iter().map(|(share, time)| share * time.mean).sum();

@@ -218,11 +218,7 @@ impl SoftwareRates {
                 f64::from(cluster.gateways.count),
                 measured.gateways,
             ),
-            (
-                "cores of a gateway",
-                cluster.gateways.cores,
-                measured.gateway_cores,
-            ),
+            ("cores of a gateway", cluster.gateways.cores, measured.gateway_cores),
             (
                 "number of storage nodes",
                 f64::from(cluster.storage.count),
