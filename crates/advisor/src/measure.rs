@@ -88,6 +88,7 @@ async fn measure(line: &MeasureArguments, world: &World, console: &mut Console<'
             tell(console, &format!("g{gateways}-s{nodes}-r{repeat}: measured already"))?;
             continue;
         }
+        cluster::check_ports(world, &plan, (gateways, nodes)).await?;
         let folder = ScratchFolder::make(world, &plan.folder)?;
         let mut cluster = LimitedCluster::start(world, &plan, &program, &folder, groups.as_ref(), (gateways, nodes))?;
         cluster.wait_until_it_listens().await?;

@@ -91,6 +91,22 @@ fn port(plan: &MeasurePlan, gateways: u32, server: Option<(u32, usize)>, gateway
     plan.first_port + number as u16
 }
 
+/// An error when another program listens where a server would.
+pub async fn check_ports(world: &World, plan: &MeasurePlan, (gateways, nodes): (u32, u32)) -> Result<(), Fault> {
+    for number in 0..gateways + 3 * nodes {
+        // The plan was checked to have room for them.
+        let port = plan.first_port + number as u16;
+        if world.network.connect(HOST.to_owned(), port).await.is_ok() {
+            return Err(Fault::caller(format!(
+                "port {port} of {HOST} is taken by another program: set first_port in the plan so that {} ports from there \
+                 on are free",
+                gateways + 3 * nodes
+            )));
+        }
+    }
+    Ok(())
+}
+
 impl LimitedCluster {
     /// Writes a cluster into a folder and starts it, without limits.
     pub fn start(
@@ -179,7 +195,6 @@ impl LimitedCluster {
                 world.clock.sleep(STARTS.1).await;
             }
         }
-        // Another program that listens there is no server of ours, which has then ended.
         self.check()
     }
 
