@@ -87,7 +87,8 @@ impl BenchObjects {
         let count = |share: f64| (each * share).ceil().clamp(BENCH_OBJECTS.0, BENCH_OBJECTS.1) as u32;
         Self {
             read: count(mix.reads),
-            deleted: count(mix.deletes),
+            // Odd, and a tenth more than are due.
+            deleted: count(1.1 * mix.deletes) | 1,
             written: count(mix.writes),
         }
     }
@@ -123,8 +124,10 @@ pub fn workload(mix: &RequestMix, requests: f64, p99: Option<f64>) -> String {
         }
     };
     add("read", 100.0 - writes - deletes, names(1, objects.read));
-    // Objects that the preparation made; one that is deleted twice is a failure, and is counted as such.
-    add("delete", deletes, names(objects.read + 1, objects.deleted));
+    // Containers and objects one after the other: since their numbers (32, and an odd one) have no factor in common, each
+    // pair comes once. An object that is deleted twice would be a failure.
+    let deleted = names(objects.read + 1, objects.deleted).replace("\"u(", "\"s(");
+    add("delete", deletes, deleted);
     let written = names(objects.prepared() + 1, objects.written);
     add("write", writes, format!("{written}, sizes = \"{sizes}\""));
     let special = |kind: &str, rest: &str| {

@@ -177,6 +177,11 @@ fn the_run_that_confirms_an_answer_has_workers_for_its_load() {
     // Each object is read once on average: 8000 requests a second for 300 s, 80 % of them reads, in 32 containers.
     let at_8000 = workers(8000.0, None);
     assert!(at_8000.contains("objects = \"u(1,60000)\""), "{at_8000}");
+    // As many are deleted, each once: 5 % of the requests and a tenth more, an odd number.
+    assert!(
+        at_8000.contains("containers = \"s(1,32)\", objects = \"s(60001,64127)\""),
+        "{at_8000}"
+    );
     // Small loads make small runs.
     assert!(workers(1.0, None).contains("objects = \"u(1,10)\""));
     assert!(workers(8000.0, Some(0.25)).contains("workers = 2000\n"));

@@ -180,7 +180,8 @@ fn ranges(runs: &[MeasuredRun], before: MeasuredRanges) -> MeasuredRanges {
         gateway_cores: of(before.gateway_cores, &|run| run.cluster.gateway_processors),
         storage_nodes: of(before.storage_nodes, &|run| Some(f64::from(run.cluster.storage_nodes))),
         drives_per_node: before.drives_per_node,
-        write_share: of(before.write_share, &|run| Some(run.write_share)),
+        // A sum of nothing is -0.
+        write_share: of(before.write_share, &|run| Some(run.write_share + 0.0)),
         pieces: of(before.pieces, &|run| run.cluster.pieces.map(f64::from)),
     }
 }

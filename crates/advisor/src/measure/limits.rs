@@ -2,9 +2,8 @@
 //!
 //! One group for each node, below a group of this command: of version 2 where its controller `cpu` can be had, else of
 //! version 1 (`cpu`, and `cpuacct` for the time that was used).
-//! Always holds: a period is as short as the kernel allows (a millisecond of it is the least that can be given), so that
-//! a node which used its share up waits for milliseconds rather than for a tenth of a second; a group that is dropped is
-//! gone with all of its processes.
+//! Always holds: a period is short, so that a node which used its share up does not wait for long, but not so short that
+//! the kernel gives shares inexactly; a group that is dropped is gone with all of its processes.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
@@ -249,15 +248,15 @@ mod tests {
     #[test]
     fn a_share_of_a_processor_is_a_quota_of_a_short_period() {
         let two = |processors| limit_files(GroupVersion::Two, processors)[0].1.clone();
-        assert_eq!(two(Some(0.1)), "1000 10000");
-        assert_eq!(two(Some(0.05)), "1000 20000");
-        assert_eq!(two(Some(0.25)), "2500 10000");
-        assert_eq!(two(Some(0.005)), "1000 200000");
+        assert_eq!(two(Some(0.1)), "4000 40000");
+        assert_eq!(two(Some(0.05)), "4000 80000");
+        assert_eq!(two(Some(0.25)), "4000 16000");
+        assert_eq!(two(Some(0.005)), "4000 800000");
         assert_eq!(two(Some(2.0)), "20000 10000");
         assert_eq!(two(None), "max 10000");
         let one = limit_files(GroupVersion::One, Some(0.05));
-        assert_eq!(one[1], ("cpu.cfs_period_us", "20000".to_owned()));
-        assert_eq!(one[2], ("cpu.cfs_quota_us", "1000".to_owned()));
+        assert_eq!(one[1], ("cpu.cfs_period_us", "80000".to_owned()));
+        assert_eq!(one[2], ("cpu.cfs_quota_us", "4000".to_owned()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use vocabulary::Fault;
 
-/// The least share of a processor that a control group can have: a millisecond in a period of at most a second.
+/// The least share of a processor that a control group can have: 4 ms in a period of at most a second.
 const LEAST_PROCESSORS: f64 = 0.005;
 /// Containers of the load.
 pub const CONTAINERS: u32 = 4;
