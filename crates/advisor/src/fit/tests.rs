@@ -148,3 +148,56 @@ fn reads_and_writes_are_fitted_apart() {
     let why = fit_runs(mixed).unwrap_err().what;
     assert!(why.contains("0.00 to 0.90"), "{why}");
 }
+
+#[test]
+fn a_configuration_is_left_out_with_all_of_its_runs() {
+    let mut runs = measured(0.0);
+    // Three runs that agree with each other and not with the law.
+    runs[3].rate *= 2.0;
+    runs.extend([runs[3].clone(), runs[3].clone()]);
+    let curves = fit_runs(runs.clone()).unwrap();
+    assert_eq!((curves.left_out.len(), curves.runs.len()), (12, 14));
+    let (odd, rate) = (&curves.left_out[3], law(1, 2, 1e6));
+    assert_eq!(odd.runs, 3);
+    assert!((odd.rate.1 / rate - 1.0).abs() < 0.02, "{odd:?}");
+    // Runs of one configuration alone are one point.
+    assert!(fit_runs(vec![runs[3].clone(); 5]).is_err());
+}
+
+#[test]
+fn crowded_nodes_are_slower() {
+    let crowded = |run: &MeasuredRun| {
+        let share = |nodes: u32| (64.0 / f64::from(nodes)).powf(0.25) / f64::from(nodes);
+        let gateway = (5e-4 + 2e-9 * run.size) * share(run.cluster.gateways);
+        let storage = 1e-3 * share(run.cluster.storage_nodes);
+        1.0 / gateway.hypot(storage)
+    };
+    let mut runs = measured(0.0);
+    for run in &mut runs {
+        run.rate = crowded(run);
+    }
+    let curves = fit_runs(runs.clone()).unwrap();
+    assert_eq!((curves.crowding, curves.knee), (0.25, 2.0));
+    for (one, run) in curves.left_out.iter().zip(&runs) {
+        assert!((one.rate.1 / run.rate - 1.0).abs() < 0.01, "{one:?}");
+    }
+}
+
+#[test]
+fn p99_between_sizes_goes_with_their_work() {
+    // Ten times what a gateway and a storage node take: most of it does not depend on the size.
+    let work = |size: f64| 5e-4 + 2e-9 * size + 1e-3;
+    let mut runs = measured(0.0);
+    runs.iter_mut().for_each(|run| run.p99 = 10.0 * work(run.size));
+    let asked = Configuration {
+        gateways: 1.0,
+        storage_nodes: 2.0,
+        size: 250_000.0,
+        workers: 64.0,
+    };
+    let predicted = fit_runs(runs).unwrap().predict(asked).p99;
+    assert!(
+        (predicted.value / (10.0 * work(asked.size)) - 1.0).abs() < 0.02,
+        "{predicted:?}"
+    );
+}
