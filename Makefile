@@ -16,7 +16,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood log-volume race race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test
+.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood log-volume race race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test advise-measure
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -95,6 +95,9 @@ torture: build $(VENV)/ready   ## kill -9 under load, 200 times and more
 
 flood: build $(VENV)/ready   ## 20,000 idle connections and 4,000 slow clients beside ordinary ones; ARGS="--idle 1000 --slow 100"
 	$(VENV)/bin/python tests/faults/flood.py $(ARGS)
+
+advise-measure: build $(VENV)/ready   ## twelve configurations of limited processes on this machine, predicted each from the others; three answers measured (7 minutes, root, a quiet machine)
+	$(VENV)/bin/python tests/advise/measured.py --martlet target/release/martlet --output $(or $(OUTPUT),target/advise) $(ARGS)
 
 log-volume: build $(VENV)/ready   ## lines and bytes that a cluster logs in an hour, beside OpenStack's; ARGS="--seconds 600"
 	$(VENV)/bin/python tests/operator/log_volume.py $(ARGS)

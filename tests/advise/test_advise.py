@@ -123,7 +123,7 @@ def test_mistakes_and_contradictions_are_named(catalogue):
     advise("buy", "least-cost", catalogue)
     changed(catalogue, ("cores = 16", "cores = 0"))
     complaint = advise("buy", "least-cost", catalogue, status=1)[1]
-    assert f"{catalogue}: server \"gateway-16\": cores = 0: expected 1 to 4096" in complaint
+    assert f"{catalogue}: server \"gateway-16\": cores = 0: expected 0.01 to 4096" in complaint
     changed(catalogue, ("cores = 0", "cores = 16"), ("capacity = ", "# capacity = "))
     assert "constraints: capacity is missing" in advise("buy", "least-cost", catalogue, status=1)[1]
     balancer = re.search(r'\[\[balancer\]\]\nname = "balancer-10g".*?(?=\[\[balancer)', catalogue.read_text(), re.S)[0]

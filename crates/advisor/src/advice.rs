@@ -9,7 +9,9 @@
 //! | gateways and storage on one machine | `advice/mixed.rs` |
 //! | what flash and memory give | `advice/flash.rs` |
 //! | the ring, and the run that would confirm an answer | `advice/next_steps.rs` |
+//! | configuration files and commands of rings | `advice/configuration.rs` |
 
+pub mod configuration;
 pub mod flash;
 pub mod mixed;
 pub mod next_steps;

@@ -1,6 +1,6 @@
 //! The command line of `martlet advise`: its commands and their options.
 
-use crate::fit::Configuration;
+use crate::fit::points::Configuration;
 use crate::look::LookArguments;
 use crate::search::PurchaseQuestion;
 use clap::{Args, Subcommand};
@@ -44,11 +44,43 @@ pub enum AdviseCommand {
     /// Beside each MANIFEST.json stands MANIFEST.cluster.toml, which says what was loaded: gateways, storage_nodes, and
     /// what (in words: machines, or processes of one machine).
     Fit(FitArguments),
+    /// Measure clusters of limited processes on this machine, for `fit`: gateways and storage nodes of this program, each
+    /// in a control group that limits its processors, loaded by `martlet bench`.
+    ///
+    /// Needs root, for control groups. What was measured already is not measured again. The exit status is 1 when
+    /// something failed, or when it was interrupted; nothing that it started stays behind.
+    Measure(MeasureArguments),
     /// Look at a live cluster of either make, and say what to change first: causes by what is gained for their cost,
     /// when capacity ends, the steps in which new devices come in. Nothing is changed.
     Look(Box<LookArguments>),
     /// Show the method on its published example (Swift Advisor, 2012), with what of it is published and what inferred.
     Published,
+}
+
+impl AdviseArguments {
+    /// What `measure` is asked, which needs time and sockets; none for other commands.
+    pub fn measurement(&self) -> Option<&MeasureArguments> {
+        match &self.command {
+            AdviseCommand::Measure(line) => Some(line),
+            _ => None,
+        }
+    }
+}
+
+/// `martlet advise measure`.
+#[derive(Debug, Args)]
+pub struct MeasureArguments {
+    /// Numbers of gateways, storage nodes and workers, sizes, and limits, in TOML.
+    pub plan: PathBuf,
+    /// The folder in which manifests are written.
+    #[arg(long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Limit nothing: all processes share the machine. Curves of it say little about a cluster.
+    #[arg(long)]
+    pub unlimited: bool,
+    /// Measure this build of Martlet instead of the one that runs.
+    #[arg(long, value_name = "FILE")]
+    pub program: Option<PathBuf>,
 }
 
 /// `martlet advise buy`.
@@ -92,6 +124,10 @@ pub struct OutputArguments {
     /// Write a page with pictures, which needs no other file and runs no script.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Write configuration files of the first answer's servers, and the commands that make its rings, into a folder.
+    /// Addresses in them are examples.
+    #[arg(long, value_name = "DIR")]
+    pub write_configuration: Option<PathBuf>,
     /// Write the workload of `martlet bench` that would confirm the first answer into a file.
     #[arg(long, value_name = "FILE")]
     pub workload: Option<PathBuf>,
@@ -110,6 +146,13 @@ pub struct FitArguments {
     /// cheapest is said.
     #[arg(long, value_name = "GATEWAY,NODE", value_parser = prices)]
     pub prices: Option<(f64, f64)>,
+    /// Write what a request costs processors into a file, for `--rates` of `buy` and `predict`: of runs of
+    /// `advise measure` that read, or that write.
+    #[arg(long, value_name = "FILE")]
+    pub write_rates: Option<PathBuf>,
+    /// Take what the runs do not say from these rates, instead of from those that come with the program.
+    #[arg(long, value_name = "FILE", requires = "write_rates")]
+    pub rates: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

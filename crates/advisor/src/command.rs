@@ -1,5 +1,6 @@
 //! `martlet advise`: one function for each of its commands.
 
+use crate::advice::configuration;
 use crate::advice::next_steps::ring;
 use crate::advice::{AdviceReport, answer};
 use crate::arguments::{AdviseArguments, AdviseCommand, BuyArguments, FitArguments, OutputArguments, PredictArguments};
@@ -33,6 +34,7 @@ pub fn run(arguments: &AdviseArguments, world: &World, console: &mut Console<'_>
         AdviseCommand::Buy(line) => buy(line, world),
         AdviseCommand::Predict(line) => predict(line, world),
         AdviseCommand::Fit(line) => fit(line, world),
+        AdviseCommand::Measure(_) => Err(Fault::caller("measure: it is run by `measure::run`")),
         AdviseCommand::Rates => Ok((BUILT_IN.to_owned(), ToolStatus::SUCCESS)),
         AdviseCommand::Look(_) => Err(Fault::caller("look: it is run by `look::run`")),
         AdviseCommand::Published => PublishedExample::built_in().map(|example| (example.text(), ToolStatus::SUCCESS)),
@@ -74,8 +76,8 @@ fn inventory(world: &World, path: &Path) -> Result<PurchaseInventory, Fault> {
     PurchaseInventory::read(&text).map_err(|fault| fault.within(path.display()))
 }
 
-fn rates(world: &World, output: &OutputArguments) -> Result<SoftwareRates, Fault> {
-    match &output.rates {
+fn rates(world: &World, from: Option<&Path>) -> Result<SoftwareRates, Fault> {
+    match from {
         Some(path) => SoftwareRates::read(&read_text(world, path)?).map_err(|fault| fault.within(path.display())),
         None => SoftwareRates::built_in(),
     }
@@ -108,7 +110,7 @@ fn check_question(question: PurchaseQuestion, inventory: &PurchaseInventory, pat
 
 fn buy(line: &BuyArguments, world: &World) -> CommandText {
     let mut inventory = inventory(world, &line.inventory)?;
-    let rates = rates(world, &line.output)?;
+    let rates = rates(world, line.output.rates.as_deref())?;
     check_question(line.question, &inventory, &line.inventory)?;
     // What is asked for has no bound of its own.
     match line.question {
@@ -161,7 +163,7 @@ fn predict(line: &PredictArguments, world: &World) -> CommandText {
     let mut report = AdviceReport {
         question: None,
         currency: inventory.currency.clone(),
-        rates: rates(world, &line.output)?,
+        rates: rates(world, line.output.rates.as_deref())?,
         goal: None,
         answers: vec![],
         contradictions: vec![],
@@ -207,6 +209,11 @@ fn fit(line: &FitArguments, world: &World) -> CommandText {
             )));
         }
     }
+    if let Some(path) = &line.write_rates {
+        let base = rates(world, line.rates.as_deref())?;
+        let found = fit::costs::rates(&all, &base, line.rates.is_some())?;
+        write_text(world, path, &found.text())?;
+    }
     let report = curves::CurvesReport::of(fit_runs(all)?, line);
     let text = match line.json {
         true => {
@@ -231,6 +238,10 @@ fn shown(
     designs: &[ClusterDesign],
     world: &World,
 ) -> CommandText {
+    if let (Some(folder), [first, ..], Some(answer)) = (&output.write_configuration, designs, report.answers.first()) {
+        let part_power = answer.ring.as_ref().map(|ring| ring.part_power);
+        configuration::write(world, inventory, first, part_power, folder)?;
+    }
     if let (Some(path), Some(first)) = (&output.workload, report.answers.first()) {
         write_text(world, path, &first.validation)?;
     }

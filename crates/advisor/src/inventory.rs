@@ -32,8 +32,8 @@ pub struct CatalogueServer {
     pub is_storage: bool,
     /// Without drives.
     pub price: f64,
-    /// Processors.
-    pub cores: u32,
+    /// Processors; a share of one is what a limited container has.
+    pub cores: f64,
     /// Bytes.
     pub memory: f64,
     /// Bytes a second in each direction.
@@ -211,7 +211,7 @@ pub(crate) mod tests {
             (
                 "cores = 16",
                 "cores = 0",
-                ["server \"gateway-16\": cores = 0", "expected 1 to 4096"],
+                ["server \"gateway-16\": cores = 0", "expected 0.01 to 4096"],
             ),
             (
                 "network = \"25Gbit/s\"",

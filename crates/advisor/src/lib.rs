@@ -12,6 +12,7 @@
 //! | how that is shown | `report.rs`, `report/` |
 //! | the published example of the method | `published.rs`, `published/` |
 //! | curves through runs of `martlet bench` | `fit.rs`, `fit/` |
+//! | measured configurations of limited processes | `measure.rs`, `measure/` |
 //! | what to change first in a live cluster | `look.rs`, `look/` |
 //! | the command line | `arguments.rs`, `command.rs` |
 //! | which cluster answers a question best, contradictions | `search.rs`, `search/` |
@@ -26,6 +27,7 @@ pub mod durability;
 pub mod fit;
 pub mod inventory;
 pub mod look;
+pub mod measure;
 pub mod model;
 pub mod published;
 pub mod report;

@@ -72,6 +72,11 @@ pub fn bench(line: &bench::arguments::BenchArguments) -> Result<(), CommandFailu
 
 /// `martlet advise`.
 pub fn advise(line: &advisor::arguments::AdviseArguments) -> Result<(), CommandFailure> {
+    if let Some(line) = line.measurement() {
+        let runtime = runtime()?;
+        let stop = runtime.block_on(async { StopSignals::listen() })?;
+        return tool(|console| runtime.block_on(advisor::measure::run(line, &World::real(), console, stop.came())));
+    }
     if let Some(line) = line.look() {
         let (runtime, peers) = (runtime()?, peers(line.cluster_tls.as_deref())?);
         return tool(|console| runtime.block_on(advisor::look::run(line, &peers, console)));

@@ -98,7 +98,7 @@ fn slowdown(subject: &AdviceSubject<'_>, nodes: u32) -> f64 {
         let found = all.iter().find(|demand| demand.resource == resource);
         found.map_or(0.0, |demand| demand.seconds)
     };
-    let cores = f64::from(subject.model.storage.cores);
+    let cores = subject.model.storage.cores;
     let count = f64::from(subject.model.storage.count);
     let stored = subject.requests * seconds(Resource::StorageProcessor) / (cores * count);
     let served = subject.requests * seconds(Resource::GatewayProcessor) / (cores * f64::from(nodes));

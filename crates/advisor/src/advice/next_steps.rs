@@ -9,8 +9,11 @@ use serde_json::Value;
 use std::io;
 use world::World;
 
-/// Objects that the run reads and writes.
-const BENCH_OBJECTS: u32 = 10_000;
+/// How long it loads. As many objects as are read meanwhile are made before, so that each is read once on average: more
+/// would take longer to make and change nothing.
+const BENCH_SECONDS: u32 = 300;
+/// Objects of each container, at least and at most.
+const BENCH_OBJECTS: (f64, f64) = (10.0, 1e7);
 /// Its workers.
 const FEWEST_WORKERS: u32 = 256;
 const MOST_WORKERS: u32 = 10_000;
@@ -71,6 +74,30 @@ pub fn ring(world: &World, inventory: &PurchaseInventory, design: &ClusterDesign
     })
 }
 
+/// Objects of each container of the run, by what is done with them.
+struct BenchObjects {
+    read: u32,
+    deleted: u32,
+    written: u32,
+}
+
+impl BenchObjects {
+    fn of(mix: &RequestMix, requests: f64) -> Self {
+        let each = requests * f64::from(BENCH_SECONDS) / f64::from(BENCH_CONTAINERS);
+        let count = |share: f64| (each * share).ceil().clamp(BENCH_OBJECTS.0, BENCH_OBJECTS.1) as u32;
+        Self {
+            read: count(mix.reads),
+            // Odd, and a tenth more than are due.
+            deleted: count(1.1 * mix.deletes) | 1,
+            written: count(mix.writes),
+        }
+    }
+
+    fn prepared(&self) -> u32 {
+        self.read + self.deleted
+    }
+}
+
 /// A workload of `martlet bench`, in its own format: an open loop at the load that was answered for. It has as many
 /// workers as requests would be under way if each took `p99` seconds (Little's law), so that they do not limit it.
 pub fn workload(mix: &RequestMix, requests: f64, p99: Option<f64>) -> String {
@@ -86,8 +113,9 @@ pub fn workload(mix: &RequestMix, requests: f64, p99: Option<f64>) -> String {
     let percent = |share: f64| (share * 100.0).round();
     let (writes, deletes) = (percent(mix.writes), percent(mix.deletes));
     let mut operations = vec![];
-    let names = |from: u32| {
-        let until = from + BENCH_OBJECTS - 1;
+    let objects = BenchObjects::of(mix, requests);
+    let names = |from: u32, count: u32| {
+        let until = from + count - 1;
         format!("{PREFIX}, containers = \"u(1,{BENCH_CONTAINERS})\", objects = \"u({from},{until})\"")
     };
     let mut add = |kind: &str, ratio: f64, rest: String| {
@@ -95,31 +123,37 @@ pub fn workload(mix: &RequestMix, requests: f64, p99: Option<f64>) -> String {
             operations.push(format!("    {{ type = \"{kind}\", ratio = {ratio}, {rest} }},\n"));
         }
     };
-    add("read", 100.0 - writes - deletes, names(1));
-    add(
-        "write",
-        writes,
-        format!("{}, sizes = \"{sizes}\"", names(BENCH_OBJECTS + 1)),
-    );
-    // Objects that the preparation made; one that is deleted twice is a failure, and is counted as such.
-    add("delete", deletes, names(2 * BENCH_OBJECTS + 1));
+    add("read", 100.0 - writes - deletes, names(1, objects.read));
+    // Containers and objects one after the other: since their numbers (32, and an odd one) have no factor in common, each
+    // pair comes once. An object that is deleted twice would be a failure.
+    let deleted = names(objects.read + 1, objects.deleted).replace("\"u(", "\"s(");
+    add("delete", deletes, deleted);
+    let written = names(objects.prepared() + 1, objects.written);
+    add("write", writes, format!("{written}, sizes = \"{sizes}\""));
     let special = |kind: &str, rest: &str| {
         format!(
-            "[[stage]]\nname = \"{kind}\"\ntype = \"{kind}\"\n{PREFIX}\nworkers = 16\ncontainers = \
+            "[[stage]]\nname = \"{kind}\"\ntype = \"{kind}\"\n{PREFIX}\nworkers = {FEWEST_WORKERS}\ncontainers = \
              \"r(1,{BENCH_CONTAINERS})\"\n{rest}\n"
         )
     };
-    let objects = format!("objects = \"r(1,{})\"\n", 3 * BENCH_OBJECTS);
+    let range = |count: u32| format!("objects = \"r(1,{count})\"\n");
+    let prepared = objects.prepared();
     [
-        "name = \"confirm-advice\"\ndescription = \"the load that martlet advise answered for\"\n\n".to_owned(),
-        special("init", ""),
-        special("prepare", &format!("{objects}sizes = \"{sizes}\"\n")),
         format!(
-            "[[stage]]\nname = \"main\"\nworkers = {workers}\nruntime = \"5m\"\nrate = {:.1}\noperations = [\n{}]\n\n",
+            "name = \"confirm-advice\"\ndescription = \"the load that martlet advise answered for: {BENCH_SECONDS} s on as \
+             many objects as it reads meanwhile ({:.1} GB), which say little of drives where they fit into the memory of \
+             storage nodes\"\n\n",
+            f64::from(prepared) * f64::from(BENCH_CONTAINERS) * mix.mean_size() / 1e9
+        ),
+        special("init", "delay = \"3s\"\n"),
+        special("prepare", &format!("{}sizes = \"{sizes}\"\n", range(prepared))),
+        format!(
+            "[[stage]]\nname = \"main\"\nworkers = {workers}\nruntime = \"{BENCH_SECONDS}s\"\nrate = {:.1}\noperations = \
+             [\n{}]\n\n",
             requests.max(0.1),
             operations.concat()
         ),
-        special("cleanup", &objects),
+        special("cleanup", &range(prepared + objects.written)),
         special("dispose", ""),
     ]
     .concat()

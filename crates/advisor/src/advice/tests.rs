@@ -174,6 +174,16 @@ fn the_run_that_confirms_an_answer_has_workers_for_its_load() {
     let answer = looked_at(&[]);
     let workers = |requests, p99| super::next_steps::workload(&crate::inventory::tests::starter().mix, requests, p99);
     assert!(answer.validation.contains("workers = 256\n"));
+    // Each object is read once on average: 8000 requests a second for 300 s, 80 % of them reads, in 32 containers.
+    let at_8000 = workers(8000.0, None);
+    assert!(at_8000.contains("objects = \"u(1,60000)\""), "{at_8000}");
+    // As many are deleted, each once: 5 % of the requests and a tenth more, an odd number.
+    assert!(
+        at_8000.contains("containers = \"s(1,32)\", objects = \"s(60001,64127)\""),
+        "{at_8000}"
+    );
+    // Small loads make small runs.
+    assert!(workers(1.0, None).contains("objects = \"u(1,10)\""));
     assert!(workers(8000.0, Some(0.25)).contains("workers = 2000\n"));
     assert!(workers(8000.0, Some(f64::INFINITY)).contains("workers = 10000\n"));
     assert!(workers(8000.0, None).contains("workers = 256\n"));

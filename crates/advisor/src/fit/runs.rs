@@ -19,6 +19,37 @@ pub struct MeasuredCluster {
     pub storage_nodes: u32,
     /// What it was, in words: machines, or processes of one machine with limits.
     pub what: String,
+    /// Copies of an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pieces: Option<u32>,
+    /// Processors of one gateway, and of one storage node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway_processors: Option<f64>,
+    /// See `gateway_processors`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_processors: Option<f64>,
+    /// Processors of all gateways that were busy, on average, and of all storage nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateways_busy: Option<f64>,
+    /// See `gateways_busy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_busy: Option<f64>,
+}
+
+impl MeasuredCluster {
+    /// One of whose processors nothing is known.
+    pub fn plain(gateways: u32, storage_nodes: u32, what: impl Into<String>) -> Self {
+        Self {
+            gateways,
+            storage_nodes,
+            what: what.into(),
+            pieces: None,
+            gateway_processors: None,
+            storage_processors: None,
+            gateways_busy: None,
+            storage_busy: None,
+        }
+    }
 }
 
 /// One configuration and what was measured of it.
@@ -56,9 +87,22 @@ fn list<'v>(value: &'v Value, key: &str) -> Result<&'v Vec<Value>, Fault> {
 /// What stood behind the address, from its file's text.
 pub fn cluster(text: &str) -> Result<MeasuredCluster, Fault> {
     let read: MeasuredCluster = toml::from_str(text).map_err(|error| Fault::caller(error.to_string().trim_end()))?;
-    match read.gateways > 0 && read.storage_nodes > 0 {
+    if read.gateways == 0 || read.storage_nodes == 0 || read.pieces == Some(0) {
+        return Err(Fault::caller(
+            "gateways, storage_nodes, pieces: expected 1 or more of each",
+        ));
+    }
+    let numbers = [
+        read.gateway_processors,
+        read.storage_processors,
+        read.gateways_busy,
+        read.storage_busy,
+    ];
+    match numbers.into_iter().flatten().all(|one| one.is_finite() && one > 0.0) {
         true => Ok(read),
-        false => Err(Fault::caller("gateways, storage_nodes: expected 1 or more of each")),
+        false => Err(Fault::caller(
+            "gateway_processors, storage_processors, gateways_busy, storage_busy: expected numbers above 0",
+        )),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Curves through runs of a law that is known, with noise: found again, and honest about what was not measured.
 
+use super::fit_runs;
+use super::points::Configuration;
 use super::runs::{MeasuredCluster, MeasuredRun, cluster, runs};
-use super::{Configuration, fit_runs};
 
 /// A gateway takes 0.5 ms and 2 ns a byte, a storage node 1 ms; the knee is sharp.
 fn law(gateways: u32, storage_nodes: u32, size: f64) -> f64 {
@@ -23,11 +24,7 @@ fn measured(noise: f64) -> Vec<MeasuredRun> {
                 let p99 = 3.0 * 64.0 / rate * factor();
                 all.push(MeasuredRun {
                     name: format!("{gateways}:{storage_nodes}, {size}"),
-                    cluster: MeasuredCluster {
-                        gateways,
-                        storage_nodes,
-                        what: "a law".to_owned(),
-                    },
+                    cluster: MeasuredCluster::plain(gateways, storage_nodes, "a law"),
                     size,
                     write_share: 0.0,
                     workers: 64.0,
@@ -96,7 +93,7 @@ fn repeated_runs_show_the_noise() {
     let mut again = twice[0].clone();
     again.rate *= 1.1;
     twice.push(again);
-    let noise = fit_runs(twice).unwrap().noise.unwrap();
+    let noise = fit_runs(twice).unwrap().noise.unwrap().rate;
     assert!((noise - 1.1f64.ln() / 2f64.sqrt()).abs() < 1e-9, "{noise}");
 }
 
@@ -150,4 +147,57 @@ fn reads_and_writes_are_fitted_apart() {
     mixed[3].write_share = 0.9;
     let why = fit_runs(mixed).unwrap_err().what;
     assert!(why.contains("0.00 to 0.90"), "{why}");
+}
+
+#[test]
+fn a_configuration_is_left_out_with_all_of_its_runs() {
+    let mut runs = measured(0.0);
+    // Three runs that agree with each other and not with the law.
+    runs[3].rate *= 2.0;
+    runs.extend([runs[3].clone(), runs[3].clone()]);
+    let curves = fit_runs(runs.clone()).unwrap();
+    assert_eq!((curves.left_out.len(), curves.runs.len()), (12, 14));
+    let (odd, rate) = (&curves.left_out[3], law(1, 2, 1e6));
+    assert_eq!(odd.runs, 3);
+    assert!((odd.rate.1 / rate - 1.0).abs() < 0.02, "{odd:?}");
+    // Runs of one configuration alone are one point.
+    assert!(fit_runs(vec![runs[3].clone(); 5]).is_err());
+}
+
+#[test]
+fn crowded_nodes_are_slower() {
+    let crowded = |run: &MeasuredRun| {
+        let share = |nodes: u32| (64.0 / f64::from(nodes)).powf(0.25) / f64::from(nodes);
+        let gateway = (5e-4 + 2e-9 * run.size) * share(run.cluster.gateways);
+        let storage = 1e-3 * share(run.cluster.storage_nodes);
+        1.0 / gateway.hypot(storage)
+    };
+    let mut runs = measured(0.0);
+    for run in &mut runs {
+        run.rate = crowded(run);
+    }
+    let curves = fit_runs(runs.clone()).unwrap();
+    assert_eq!((curves.crowding, curves.knee), (0.25, 2.0));
+    for (one, run) in curves.left_out.iter().zip(&runs) {
+        assert!((one.rate.1 / run.rate - 1.0).abs() < 0.01, "{one:?}");
+    }
+}
+
+#[test]
+fn p99_between_sizes_goes_with_their_work() {
+    // Ten times what a gateway and a storage node take: most of it does not depend on the size.
+    let work = |size: f64| 5e-4 + 2e-9 * size + 1e-3;
+    let mut runs = measured(0.0);
+    runs.iter_mut().for_each(|run| run.p99 = 10.0 * work(run.size));
+    let asked = Configuration {
+        gateways: 1.0,
+        storage_nodes: 2.0,
+        size: 250_000.0,
+        workers: 64.0,
+    };
+    let predicted = fit_runs(runs).unwrap().predict(asked).p99;
+    assert!(
+        (predicted.value / (10.0 * work(asked.size)) - 1.0).abs() < 0.02,
+        "{predicted:?}"
+    );
 }

@@ -106,7 +106,7 @@ fn server(file: FileServer) -> Result<CatalogueServer, Fault> {
         is_gateway: file.roles.contains(&FileRole::Gateway),
         is_storage: file.roles.contains(&FileRole::Storage),
         price: section.number("price", file.price, (0.0, HUGE))?,
-        cores: section.count("cores", file.cores, (1, 4096))?,
+        cores: section.number("cores", file.cores, (0.01, 4096.0))?,
         memory: section.positive("memory", &file.memory, size::bytes)?,
         network: section.positive("network", &file.network, speed)?,
         bays: section.count("bays", file.bays, (0, 1000))?,

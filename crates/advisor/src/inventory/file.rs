@@ -43,7 +43,7 @@ pub struct FileServer {
     pub name: String,
     pub roles: Vec<FileRole>,
     pub price: f64,
-    pub cores: u32,
+    pub cores: f64,
     pub memory: String,
     pub network: String,
     #[serde(default)]

@@ -33,7 +33,7 @@ pub struct GatewayGroup {
     /// How many.
     pub count: u32,
     /// Processors of one.
-    pub cores: u32,
+    pub cores: f64,
     /// Bytes a second of its network, in each direction.
     pub network: f64,
     /// Bytes a second, in each direction, that all gateways share towards the storage nodes, where they do.
@@ -46,7 +46,7 @@ pub struct StorageGroup {
     /// How many.
     pub count: u32,
     /// Processors of one.
-    pub cores: u32,
+    pub cores: f64,
     /// Bytes a second of its network, in each direction.
     pub network: f64,
     /// Bytes of memory of one.

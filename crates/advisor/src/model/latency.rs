@@ -122,9 +122,15 @@ fn times(
     let mut mixed = vec![];
     for (class, cost) in classes.iter().zip(&costs) {
         let fixed = |mean| TimeMoments { mean, variance: 0.0 };
-        let gateway = waits.balancer + waits.gateway_cpu + waits.gateway_network + fixed(cost.gateway_cpu);
+        let at = |cores: f64, seconds: f64| fixed(seconds / processors(cores).1);
+        let own = at(cluster.gateways.cores, cost.gateway_cpu);
+        let gateway = waits.balancer + waits.gateway_cpu + waits.gateway_network + own;
         let drive = waits.drive + cost.drive.moments();
-        let leg = waits.node_cpu + waits.node_network + drive + fixed(cost.node_cpu + cost.network);
+        let leg = waits.node_cpu
+            + waits.node_network
+            + drive
+            + at(cluster.storage.cores, cost.node_cpu)
+            + fixed(cost.network);
         mixed.push((class.share, gateway + order_statistic(leg, cost.waited, cost.pieces)));
     }
     let mean = mixed.iter().map(|(share, time)| share * time.mean).sum();
@@ -175,6 +181,17 @@ fn costs(
         pieces,
         waited,
     }
+}
+
+/// Whole processors, and how fast each is: a share of one is a slow one.
+fn processors(cores: f64) -> (u32, f64) {
+    let whole = cores.ceil().max(1.0);
+    (whole as u32, cores / whole)
+}
+
+fn wait_for_processors(cores: f64, arrivals: f64, service: f64) -> Option<TimeMoments> {
+    let (count, speed) = processors(cores);
+    wait_for_servers(count, arrivals, service / speed)
 }
 
 /// How long each place makes a request wait.
@@ -237,9 +254,9 @@ impl Waits {
         };
         Some(Self {
             balancer: network(Resource::Balancer)?,
-            gateway_cpu: wait_for_servers(cluster.gateways.cores, requests / gateways, gateway_cpu)?,
+            gateway_cpu: wait_for_processors(cluster.gateways.cores, requests / gateways, gateway_cpu)?,
             gateway_network: network(Resource::GatewayNetwork)? + network(Resource::GatewayUplink)?,
-            node_cpu: wait_for_servers(cluster.storage.cores, requests * legs / nodes, node_cpu / legs)?,
+            node_cpu: wait_for_processors(cluster.storage.cores, requests * legs / nodes, node_cpu / legs)?,
             node_network: network(Resource::StorageNetwork)?,
             drive: wait_for_server(requests * visits / drives, drive)?,
         })

@@ -154,7 +154,7 @@ fn processor_demands(
         * cluster.protection.piece_share()
         * (reads * pieces_read * rate(&rates.storage_read_cpu_per_byte)
             + writes * pieces * rate(&rates.storage_write_cpu_per_byte));
-    let processors = |count: u32, cores: u32| f64::from(count) * f64::from(cores);
+    let processors = |count: u32, cores: f64| f64::from(count) * cores;
     vec![
         ResourceDemand {
             resource: Resource::GatewayProcessor,

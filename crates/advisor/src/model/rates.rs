@@ -156,6 +156,36 @@ impl SoftwareRates {
         Ok(rates)
     }
 
+    /// As a file that [`SoftwareRates::read`] reads.
+    pub fn text(&self) -> String {
+        // Rust and TOML write numbers alike, and texts without control characters.
+        let quoted = |text: &str| {
+            let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            format!("\"{}\"", plain.replace('\\', "\\\\").replace('"', "\\\""))
+        };
+        let mut text = format!("name = {}\n", quoted(&self.name));
+        for (name, Rate { value, error, source }) in self.all() {
+            let source = quoted(source);
+            text += &format!("\n[{name}]\nvalue = {value:?}\nerror = {error:?}\nsource = {source}\n");
+        }
+        text += "\n[measured]\n";
+        let measured = &self.measured;
+        for (name, range) in [
+            ("object_size", measured.object_size),
+            ("gateways", measured.gateways),
+            ("gateway_cores", measured.gateway_cores),
+            ("storage_nodes", measured.storage_nodes),
+            ("drives_per_node", measured.drives_per_node),
+            ("write_share", measured.write_share),
+            ("pieces", measured.pieces),
+        ] {
+            if let Some((from, until)) = range {
+                text += &format!("{name} = [{from:?}, {until:?}]\n");
+            }
+        }
+        text
+    }
+
     /// Every figure with its name.
     pub fn all(&self) -> [(&'static str, &Rate); 14] {
         [
@@ -189,11 +219,7 @@ impl SoftwareRates {
                 f64::from(cluster.gateways.count),
                 measured.gateways,
             ),
-            (
-                "cores of a gateway",
-                f64::from(cluster.gateways.cores),
-                measured.gateway_cores,
-            ),
+            ("cores of a gateway", cluster.gateways.cores, measured.gateway_cores),
             (
                 "number of storage nodes",
                 f64::from(cluster.storage.count),

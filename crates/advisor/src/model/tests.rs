@@ -11,13 +11,13 @@ pub fn cluster() -> ClusterModel {
         balancers: None,
         gateways: GatewayGroup {
             count: 2,
-            cores: 16,
+            cores: 16.0,
             network: 3.1e9,
             uplink: None,
         },
         storage: StorageGroup {
             count: 6,
-            cores: 16,
+            cores: 16.0,
             network: 3.1e9,
             memory: 64e9,
             drives: 12,
@@ -83,7 +83,7 @@ fn each_resource_can_be_the_bottleneck() {
         bottleneck(
             |cluster| {
                 flash(cluster);
-                cluster.gateways.cores = 1
+                cluster.gateways.cores = 1.0
             },
             &small
         ),
@@ -93,8 +93,8 @@ fn each_resource_can_be_the_bottleneck() {
         bottleneck(
             |cluster| {
                 flash(cluster);
-                cluster.storage.cores = 1;
-                cluster.gateways.cores = 64
+                cluster.storage.cores = 1.0;
+                cluster.gateways.cores = 64.0
             },
             &small
         ),

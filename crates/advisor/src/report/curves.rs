@@ -66,12 +66,18 @@ impl CurvesReport {
         };
         let curves = &self.curves;
         say(format!(
-            "{} runs; knee {}; the time of a request is made of:",
+            "{} runs; knee {}; where many requests are under way at a node, the time of each goes with their number^{}; it \
+             is made of:",
             curves.runs.len(),
-            curves.knee
+            curves.knee,
+            curves.crowding
         ));
         for (part, seconds) in &curves.parts {
             say(format!("  {part:<28} {} s", readable(*seconds)));
+        }
+        if !curves.tail.is_empty() {
+            let powers = curves.tail.iter().map(|(name, power)| format!("{name}^{power:.2}"));
+            say(format!("  p99 goes with {}", powers.collect::<Vec<_>>().join(" ")));
         }
         if !curves.not_varied.is_empty() {
             say(format!(
@@ -79,7 +85,7 @@ impl CurvesReport {
                 curves.not_varied.join(", ")
             ));
         }
-        say("\nEach run left out: measured, and predicted by the others".to_owned());
+        say("\nEach configuration (gateways : storage nodes) left out with all of its runs: measured, and predicted by the others".to_owned());
         let mut good = 0;
         for one in &curves.left_out {
             let (rate, p99) = one.errors();
@@ -102,7 +108,11 @@ impl CurvesReport {
             BOUNDS.1 * 100.0
         ));
         say(match curves.noise {
-            Some(noise) => format!("Repeated runs of a configuration deviate by {:.1} %", noise * 100.0),
+            Some(noise) => format!(
+                "Single runs of a configuration deviate by {:.1} % of throughput and {:.1} % of p99",
+                noise.rate * 100.0,
+                noise.p99 * 100.0
+            ),
             None => "No configuration was measured twice: the noise of runs is not known".to_owned(),
         });
         self.add_predictions(&mut text);
