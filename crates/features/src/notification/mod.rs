@@ -20,9 +20,8 @@ use crate::context::FeatureContext;
 use crate::large_objects::slo::{SIZE_AT, STATIC_LARGE_OBJECT};
 use http::header::{CONTENT_LENGTH, ETAG};
 use http::{HeaderMap, Method};
-use notification::{
-    CONFIGURATION, EVENT_MARK, NotificationRules, ObjectEvent, QUEUE_ACCOUNT, QueuedEvent, WrittenFacts,
-};
+pub use notification::QUEUE_ACCOUNT;
+use notification::{CONFIGURATION, EVENT_MARK, NotificationRules, ObjectEvent, QueuedEvent, WrittenFacts};
 use queue_writes::{PlacedEntry, take_back_all, write_all};
 use request_pipeline::watched::{End, Watcher, watch};
 use request_pipeline::{
