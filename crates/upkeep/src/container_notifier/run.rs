@@ -42,7 +42,7 @@ impl TargetRun {
         }
         for container in &self.containers {
             self.run_shard(container, &mut outcome).await;
-            if outcome.has_more {
+            if outcome.has_more || self.is_paused() {
                 break;
             }
         }
@@ -51,6 +51,11 @@ impl TargetRun {
         }
         self.shared.figures.note(&self.name, outcome.figures);
         outcome
+    }
+
+    /// Whether the target has failed; then what is left is not even listed.
+    fn is_paused(&self) -> bool {
+        self.pauses.is_paused(self.shared.world.clock.elapsed())
     }
 
     async fn run_shard(&self, container: &str, outcome: &mut TargetRunOutcome) {
@@ -75,6 +80,9 @@ impl TargetRun {
             let mut seen = stream::iter(seen).buffer_unordered(self.shared.options.concurrency.max(1));
             while let Some((name, done)) = seen.next().await {
                 outcome.count(name, done);
+            }
+            if self.is_paused() {
+                return;
             }
             if outcome.figures.delivered >= MOST {
                 outcome.has_more = true;

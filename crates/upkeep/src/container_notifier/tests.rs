@@ -209,6 +209,25 @@ async fn a_target_that_is_away_keeps_its_events_and_stops_no_other() {
 }
 
 #[tokio::test]
+async fn a_target_that_does_not_answer_ends_its_run() {
+    let away = Url::parse("http://127.0.0.1:1/").unwrap();
+    let store = Arc::<Store>::default();
+    let entries: Vec<QueuedEvent> = (0..200).map(|number| done(entry(&number.to_string(), 5))).collect();
+    queue(&store, "away", &entries);
+    let mut notifier = notifier(&store, &[("away", away)], options());
+    let (delivered, failed) = pass(&mut notifier).await;
+    assert!(
+        delivered == 0 && (1..=2).contains(&failed),
+        "{failed} deliveries were tried"
+    );
+    assert!(
+        notifier.shared.figures.sum().pending < 100,
+        "further shards were listed"
+    );
+    assert_eq!(store.names().len(), 200);
+}
+
+#[tokio::test]
 async fn what_is_too_old_or_refused_too_often_is_dropped() {
     let (url, _) = receiver(302).await;
     let store = Arc::<Store>::default();
