@@ -64,7 +64,7 @@ daemon() { # NAME CONF
     sed -e "s|@DAEMON@|$1|g; s|@CONF@|/etc/swift/$2|g" "$here/systemd/daemon.in" > "$units/martlet-$1.service"
 }
 for name in auditor replicator reaper; do daemon account-$name account-server.conf; done
-for name in auditor replicator updater sync lifecycle; do daemon container-$name container-server.conf; done
+for name in auditor replicator updater sync lifecycle notifier; do daemon container-$name container-server.conf; done
 for name in auditor replicator updater expirer; do daemon object-$name object-server.conf; done
 daemon container-reconciler container-reconciler.conf
 

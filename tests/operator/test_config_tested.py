@@ -14,7 +14,7 @@ COMMANDS = {"proxy": ["proxy-server"], "account": ["account-server", "account-re
             "container": ["container-server", "container-replicator", "container-auditor", "container-updater"],
             "object": ["object-server", "object-replicator", "object-auditor", "object-updater"]}
 CASES = [(role, command) for role, commands in COMMANDS.items() for command in commands]
-WITH_GATEWAY = ["object-expirer", "container-sync", "container-lifecycle", "container-reconciler"]
+WITH_GATEWAY = ["object-expirer", "container-sync", "container-lifecycle", "container-notifier", "container-reconciler"]
 
 
 @pytest.fixture

@@ -40,7 +40,8 @@ def test_there_is_one_of_each():
     names = {path.name.removesuffix("-sample") for path in SAMPLES}
     assert names == {"swift.conf", "proxy-server.conf", "account-server.conf", "container-server.conf", "object-server.conf",
                      "container-reconciler.conf", "dispersion.conf", "drive-audit.conf",
-                     "object-expirer.conf", "internal-client.conf", "memcache.conf", "container-sync-realms.conf"}
+                     "object-expirer.conf", "internal-client.conf", "memcache.conf", "container-sync-realms.conf",
+                     "notification-targets.conf"}
 
 
 @pytest.mark.parametrize("written", [str, spelled_out], ids=["as-it-is", "spelled-out"])

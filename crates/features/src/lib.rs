@@ -19,6 +19,7 @@
 //! | copies inside the cluster, symbolic links | `links/` |
 //! | plain, JSON and XML listings | `listings/` |
 //! | the access log, `/healthcheck`, `/info`, `/recon` | `monitoring/` |
+//! | events of buckets, for webhooks | `notification/` |
 //! | older versions of objects | `versioning/` |
 //! | containers as web sites, policies for browsers | `web/` |
 //!
@@ -34,6 +35,7 @@ pub mod limits;
 pub mod links;
 pub mod listings;
 pub mod monitoring;
+pub mod notification;
 pub mod registry;
 #[cfg(test)]
 mod testing;

@@ -38,6 +38,7 @@ use crate::monitoring::list_endpoints::ListEndpoints;
 use crate::monitoring::proxy_logging::ProxyLogging;
 use crate::monitoring::recon::Recon;
 use crate::monitoring::swift_info::{Capabilities, SwiftInfo};
+use crate::notification::{BucketNotifications, WatchedTargets};
 use crate::versioning::{LegacyVersions, ObjectLockGuard, ObjectVersioning};
 use crate::web::crossdomain::Crossdomain;
 use crate::web::etag_quoter::EtagQuoter;
@@ -73,6 +74,9 @@ pub const FEATURES: &[(&str, Make)] = &[
     }),
     ("authtoken", |context, options| {
         Ok(Arc::new(AuthToken::new(context, options)?))
+    }),
+    (NOTIFICATIONS, |context, _| {
+        Ok(Arc::new(BucketNotifications::read(context)?))
     }),
     ("bulk", |context, options| {
         let settings = Options::read(options)?;
@@ -181,13 +185,10 @@ pub const FEATURES: &[(&str, Make)] = &[
     (S3_OPERATIONS, |context, options| {
         let (settings, limits) = (Arc::new(Options::read(options)?), context.swift.limits.clone());
         let cors = (&context.conf.proxy).into();
-        Ok(Arc::new(S3Operations::new(
-            settings,
-            limits,
-            cors,
-            context.encrypts_behind(&AUTHENTICATORS)?,
-            context.world.clone(),
-        )))
+        let encrypts = context.encrypts_behind(&AUTHENTICATORS)?;
+        let targets = WatchedTargets::new(&context.conf.common.swift_dir, context.world.clone());
+        let operations = S3Operations::new(settings, limits, cors, encrypts, context.world.clone());
+        Ok(Arc::new(operations.notifying(Arc::new(targets))))
     }),
     ("s3token", |context, options| {
         Ok(Arc::new(S3Token::new(context, options)?))
@@ -246,6 +247,10 @@ pub const FEATURES: &[(&str, Make)] = &[
 
 /// The half of `s3api` that stands behind authentication; it is no filter of its own.
 const S3_OPERATIONS: &str = "s3api-operations";
+
+/// Events of buckets, right in front of `versioned_writes`; it is no filter of its own, so that OpenStack Swift reads a
+/// configuration with it.
+const NOTIFICATIONS: &str = "bucket-notifications";
 
 /// The half of the store of keys that stands right behind `s3api`; it is no filter of its own, so that OpenStack Swift
 /// reads a configuration that has it.
@@ -316,7 +321,7 @@ pub fn build(context: &FeatureContext<'_>) -> Result<Vec<Arc<dyn Feature>>, Sett
         let names: Vec<&str> = pipeline.iter().map(|stage| stage.egg).collect();
         tracing::info!("required filters were added, the pipeline is {}", names.join(" "));
     }
-    make(context, &pipeline)
+    make(context, &with_notifications(pipeline))
 }
 
 /// The features of a gateway that no client reaches, outermost first: those that are named and no others, the
@@ -446,6 +451,18 @@ fn with_access_keys(mut pipeline: Vec<Stage<'_>>) -> Result<Vec<Stage<'_>>, Sett
     pipeline.insert(last + 1, stage(ACCESS_KEYS_API));
     pipeline.insert(front + 1, stage(ACCESS_KEYS));
     Ok(pipeline)
+}
+
+/// With events of buckets, where the PUT or DELETE of an object comes by once, and before it becomes several.
+fn with_notifications(mut pipeline: Vec<Stage<'_>>) -> Vec<Stage<'_>> {
+    let versions = pipeline.iter().position(|stage| stage.egg == "versioned_writes");
+    let stage = Stage {
+        egg: NOTIFICATIONS,
+        options: Scope::empty(),
+    };
+    // It is one of those that are required.
+    pipeline.insert(versions.unwrap_or(pipeline.len()), stage);
+    pipeline
 }
 
 /// The filters with those that are required.

@@ -83,6 +83,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     of("s3_chunks", s3::s3_chunks),
     of("s3_form_policy", s3::s3_form_policy),
     of("s3_lifecycle_rules", s3::s3_lifecycle_rules),
+    of("s3_notification_rules", s3::s3_notification_rules),
     of("s3_listing_token", s3::s3_listing_token),
     of("s3_signature", s3::s3_signature),
     of("s3_xml", s3::s3_xml),

@@ -6,7 +6,7 @@ use request_pipeline::Request;
 use s3::authority::policy::LARGEST_POLICY;
 use s3::parsers::{
     read_access_list, read_bucket_policy, read_chunks, read_form_policy, read_lifecycle_rules, read_listing_token,
-    read_signature, read_stored_lifecycle_rules, read_xml,
+    read_notification_rules, read_signature, read_stored_lifecycle_rules, read_xml,
 };
 use settings::S3ApiSettings;
 
@@ -85,6 +85,14 @@ pub(crate) fn s3_lifecycle_rules(bytes: &[u8]) {
     for (rules, stored) in read.into_iter().flatten() {
         assert!(stored.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
         assert_eq!(read_stored_lifecycle_rules(&stored), Some((rules, stored)));
+    }
+}
+
+/// Notification rules, as clients send them: what is stored can stand in a header.
+pub(crate) fn s3_notification_rules(bytes: &[u8]) {
+    if let Some((rules, stored)) = read_notification_rules(bytes) {
+        assert!(stored.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+        assert_eq!(rules == 0, stored.is_empty());
     }
 }
 

@@ -15,7 +15,7 @@ use http::Method;
 use http::header::HeaderValue;
 use peer::message::header_names::X_OPEN_EXPIRED;
 use peer::message::{DeleteObject, Message, PostObject, ReadObject};
-use request_pipeline::{ClientRequest, InfoSource, Response, reply};
+use request_pipeline::{ClientRequest, InfoSource, Response, WriteTimeSlot, reply};
 use std::sync::Arc;
 use vocabulary::EntityPath;
 use vocabulary::conditional::bare_etag;
@@ -181,6 +181,9 @@ async fn write(
         };
         let answered = (replies.len(), object.route.replicas());
         if time.is_final(&shared.write_clock, &object.path, &replies, answered)? {
+            if let Some(slot) = request.extensions.get::<WriteTimeSlot>() {
+                slot.note(time.timestamp);
+            }
             return Ok(match request.method {
                 Method::DELETE => time.as_one_deletion(replies),
                 _ => replies,

@@ -31,7 +31,7 @@ use http::header::{ETAG, EXPECT, HeaderMap, HeaderValue};
 use md5::{Digest as _, Md5};
 use peer::message::{Message, PutObject, RequestContext};
 use peer::{Body, BodyError, Call, Digest, Footer, Target};
-use request_pipeline::{ClientRequest, Footers, Response, reply};
+use request_pipeline::{ClientRequest, Footers, Response, WriteTimeSlot, reply};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use vocabulary::conditional::bare_etag;
@@ -126,6 +126,8 @@ struct Upload {
     expects: bool,
     /// What features will say at the end.
     footers: Option<Footers>,
+    /// A feature wants to know the timestamp.
+    time_slot: Option<WriteTimeSlot>,
 }
 
 /// What replicas have answered to a body that was sent to its end.
@@ -166,6 +168,7 @@ impl Upload {
             promised: promised_etag(&request.headers),
             length,
             expects: request.headers.contains_key(EXPECT),
+            time_slot: request.extensions.get::<WriteTimeSlot>().cloned(),
             footers: request.footers,
         })
     }
@@ -266,6 +269,9 @@ impl Upload {
         };
         match statuses[index] {
             201 => {
+                if let Some(slot) = &self.time_slot {
+                    slot.note(self.time.timestamp);
+                }
                 let mut response = reply::html(201, String::new());
                 response.headers_mut().insert("etag", text(&md5));
                 response

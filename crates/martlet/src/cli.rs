@@ -63,6 +63,8 @@ pub enum Command {
     ContainerReconciler(Upkeep),
     /// Delete what lifecycle rules of S3's buckets make due (CONF: container-server.conf).
     ContainerLifecycle(Upkeep),
+    /// Deliver the events of S3's buckets to webhooks (CONF: container-server.conf).
+    ContainerNotifier(Upkeep),
     /// Send what changes in synced containers to their counterparts elsewhere (CONF: container-server.conf).
     ContainerSync(Upkeep),
     /// Delete objects whose time is over (CONF: object-expirer.conf or object-server.conf).

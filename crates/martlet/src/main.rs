@@ -88,6 +88,7 @@ fn main() -> ExitCode {
         Command::ContainerUpdater(upkeep) => upkeep::container_updater(&upkeep),
         Command::AccountReaper(upkeep) => upkeep::account_reaper(&upkeep),
         Command::ContainerLifecycle(upkeep) => upkeep::container_lifecycle(&upkeep),
+        Command::ContainerNotifier(upkeep) => upkeep::container_notifier(&upkeep),
         Command::ContainerSync(upkeep) => upkeep::container_sync(&upkeep),
         Command::ContainerReconciler(upkeep) => upkeep::container_reconciler(&upkeep),
         Command::ObjectExpirer(expirer) => upkeep::object_expirer(&expirer),

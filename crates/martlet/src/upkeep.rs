@@ -6,6 +6,7 @@
 mod auditors;
 mod database_replicators;
 mod lifecycle;
+mod notifier;
 mod object_replicator;
 mod reaper;
 mod sync;
@@ -14,6 +15,7 @@ mod through_gateway;
 pub use auditors::{account_auditor, container_auditor, object_auditor};
 pub use database_replicators::database_replicator;
 pub use lifecycle::container_lifecycle;
+pub use notifier::container_notifier;
 pub use object_replicator::object_replicator;
 pub use reaper::account_reaper;
 pub use sync::container_sync;
@@ -140,6 +142,7 @@ pub fn start_all(
     world.spawn(watch.run_forever(shutdown.watch()));
     daemons.extend(through_gateway::for_up(&context, inner)?);
     daemons.push(lifecycle::for_up(&context, inner)?);
+    daemons.push(notifier::for_up(&context, inner)?);
     daemons.push(object_replicator::for_up(&context, etc)?);
     daemons.extend(database_replicators::for_up(&context, etc)?);
     let measured = Daemons::of(world, &daemons);

@@ -15,6 +15,7 @@
 //! | status pages and short answers | `reply.rs` |
 //! | what is known of accounts and containers | `info.rs`; the cache that gateways share: `shared_cache.rs` |
 //! | writing on a condition | `write_lock.rs` |
+//! | what operation writes an object, and when it was written | `write_origin.rs` |
 //! | S3's object lock | `object_lock.rs` |
 //! | forms of browsers | `multipart.rs` |
 //! | counting and ending bodies | `watched.rs` |
@@ -36,6 +37,7 @@ mod shared_cache;
 mod subrequest;
 pub mod watched;
 mod write_lock;
+mod write_origin;
 
 pub use access_notes::{AccessFacts, AccessNotes};
 pub use info::{AccountInfo, ContainerInfo, EntityLocation, InfoSource, PolicyUse};
@@ -46,3 +48,4 @@ pub use request::{Authorizer, ClientRequest, Footers, Request, is_true};
 pub use shared_cache::SharedCache;
 pub use subrequest::set_header;
 pub use write_lock::{LockName, LockRefusal, ObjectStanding, WriteLock, WriteLocks};
+pub use write_origin::{WriteOrigin, WriteTimeSlot};

@@ -43,5 +43,5 @@ mod sts;
 mod xml;
 
 pub use front::S3Front;
-pub use operations::S3Operations;
+pub use operations::{NotificationTargetNames, S3Operations};
 pub use sts::SessionWish;

@@ -99,6 +99,12 @@ pub fn read_stored_lifecycle_rules(text: &str) -> Option<(usize, String)> {
     Some((rules.rules.len(), rules.to_text().ok()?))
 }
 
+/// Notification rules in a document: how many, and their text as it is stored; nothing where they are refused.
+pub fn read_notification_rules(document: &[u8]) -> Option<(usize, String)> {
+    let rules = crate::operations::notification::document::read(document).ok()?;
+    Some((rules.rules.len(), rules.to_text().ok()?))
+}
+
 /// A policy of bucket `b`: how many statements it has, its text as it is stored, and what it says of the deletion of a
 /// key; nothing where it is refused.
 pub fn read_bucket_policy(policy: &[u8], key: &str) -> Option<(usize, String, PolicyVerdict)> {

@@ -19,7 +19,7 @@ use http::Method;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use peer::{Body, BodyError};
 use request_pipeline::multipart::{Broken, Multipart, parameters_of};
-use request_pipeline::{ClientRequest, Request, Response, reply};
+use request_pipeline::{ClientRequest, Request, Response, WriteOrigin, reply};
 use serde_json::Value;
 use std::sync::Arc;
 use vocabulary::names::quote;
@@ -124,6 +124,7 @@ impl PostForm {
 
     fn make_put(&self, request: &mut ClientRequest, type_of_file: Option<Vec<u8>>) {
         request.method = Method::PUT;
+        request.extensions.insert(WriteOrigin::Post);
         for name in ["content-length", "content-type", "content-encoding", "content-md5"] {
             request.headers.remove(name);
         }

@@ -40,6 +40,7 @@ pub mod ini;
 pub mod interpolate;
 pub mod kinds;
 pub mod load;
+pub mod notification_targets;
 pub mod object_replicator;
 pub mod openstack;
 pub mod priority;
@@ -78,6 +79,7 @@ pub use storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSe
 pub use swift_conf::SwiftConf;
 pub use tempauth::{ResellerPrefix, TempAuthOptions, TempAuthSettings, TempAuthUser};
 pub use upkeep::{
-    AccountReaperSettings, ContainerLifecycleSettings, ContainerReconcilerSettings, ContainerSyncDaemonSettings,
-    ContainerUpdaterSettings, DELAY_REAPING, DaemonConf, ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf,
+    AccountReaperSettings, ContainerLifecycleSettings, ContainerNotifierSettings, ContainerReconcilerSettings,
+    ContainerSyncDaemonSettings, ContainerUpdaterSettings, DELAY_REAPING, DaemonConf, ObjectExpirerSettings,
+    ObjectUpdaterSettings, UpkeepConf,
 };

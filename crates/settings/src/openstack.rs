@@ -144,6 +144,7 @@ pub const DAEMON_SECTIONS: &[&str] = &[
     "account-replicator",
     "container-auditor",
     "container-lifecycle",
+    "container-notifier",
     "container-reconciler",
     "container-replicator",
     "container-sharder",

@@ -3,7 +3,7 @@
 //! Always holds: a sample loads without warnings; each option stands in it once, commented out with its default unless
 //! a start needs it.
 
-use crate::{dispersion, drive_audit, realms};
+use crate::{dispersion, drive_audit, notification_targets, realms};
 use std::fmt::Write;
 
 mod parts;
@@ -35,11 +35,13 @@ pub enum SampleKind {
     Memcache,
     /// `container-sync-realms.conf`.
     Realms,
+    /// `notification-targets.conf`.
+    NotificationTargets,
 }
 
 impl SampleKind {
     /// All of them.
-    pub const ALL: [SampleKind; 12] = [
+    pub const ALL: [SampleKind; 13] = [
         SampleKind::Swift,
         SampleKind::Proxy,
         SampleKind::Object,
@@ -52,6 +54,7 @@ impl SampleKind {
         SampleKind::InternalClient,
         SampleKind::Memcache,
         SampleKind::Realms,
+        SampleKind::NotificationTargets,
     ];
 
     /// The usual file name.
@@ -69,6 +72,7 @@ impl SampleKind {
             SampleKind::InternalClient => "internal-client.conf",
             SampleKind::Memcache => "memcache.conf",
             SampleKind::Realms => realms::FILE,
+            SampleKind::NotificationTargets => notification_targets::FILE,
         }
     }
 }
@@ -169,6 +173,7 @@ mod tests {
     use crate::gateway_filters::CacheSettings;
     use crate::ini::Document;
     use crate::load::{AccountConf, ContainerConf, ObjectConf, ProxyConf};
+    use crate::notification_targets::{NotificationTargetSettings, NotificationTargets, NotificationTargetsFile};
     use crate::object_replicator::ObjectReplicatorSettings;
     use crate::proxy::{ProxySettings, Routing};
     use crate::realms::{RealmKeys, Realms, RealmsFile};
@@ -176,8 +181,9 @@ mod tests {
     use crate::storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
     use crate::swift_conf::{Constraints, HashOptions, PolicyOptions, SwiftConf};
     use crate::upkeep::{
-        AccountReaperSettings, ContainerLifecycleSettings, ContainerReconcilerSettings, ContainerSyncDaemonSettings,
-        ContainerUpdaterSettings, ObjectExpirerSettings, ObjectUpdaterSettings, UpkeepConf,
+        AccountReaperSettings, ContainerLifecycleSettings, ContainerNotifierSettings, ContainerReconcilerSettings,
+        ContainerSyncDaemonSettings, ContainerUpdaterSettings, ObjectExpirerSettings, ObjectUpdaterSettings,
+        UpkeepConf,
     };
     use std::path::Path;
 
@@ -223,6 +229,13 @@ mod tests {
                     .get("realm")
                     .map(|realm| (realm.clusters.len(), realm.key.clone()));
                 assert!(matches!(realm, None | Some((2, None))));
+                vec![]
+            }
+            SampleKind::NotificationTargets => {
+                let read = NotificationTargets::parse(Path::new(kind.file_name()), text).unwrap();
+                let expected = NotificationTargetsFile::default().mtime_check_interval;
+                assert_eq!(read.check_interval, expected);
+                assert!(read.targets.len() <= 1);
                 vec![]
             }
             SampleKind::Dispersion => {
@@ -305,7 +318,14 @@ mod tests {
             ContainerReconcilerSettings::default(),
             ContainerSyncDaemonSettings::default(),
         );
-        let _ = ContainerLifecycleSettings::default();
+        let _ = (
+            ContainerLifecycleSettings::default(),
+            ContainerNotifierSettings::default(),
+        );
+        let _ = (
+            NotificationTargetsFile::default(),
+            NotificationTargetSettings::default(),
+        );
     }
 
     #[test]

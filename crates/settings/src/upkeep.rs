@@ -5,6 +5,7 @@
 
 use crate::declare::{Options, Scope, options};
 use crate::ini::Document;
+use crate::kinds::Concurrency;
 use crate::load::shared_slips;
 use crate::report::{SettingsError, Severity, Warning};
 use crate::server::{ServerCommon, StorageCommon};
@@ -157,6 +158,41 @@ options! {
         /// To try rules out: how many seconds a day of a rule has, counted without rounding up to midnight. It makes
         /// rules delete early, so leave it at 0, for real days, wherever data matter.
         seconds_per_day: u64 = "0",
+    }
+}
+
+options! {
+    /// `[container-notifier]` of `container-server.conf`.
+    pub struct ContainerNotifierSettings {
+        /// Seconds from one look at the queue to the next, where nothing is left to deliver.
+        interval: Duration = "2",
+        /// Deliveries to one target at the same time.
+        concurrency: Concurrency = "8",
+        /// Seconds that a delivery may take, from connecting to the last byte of the answer.
+        request_timeout: Duration = "10",
+        /// PEM file of the authorities that https:// targets are verified by; those that browsers trust when empty.
+        cafile: Option<PathBuf> = "",
+        /// Seconds between two tries of an event, or of a target that does not answer, at most. The first pause is a
+        /// second, each further one twice as long.
+        max_backoff: Duration = "300",
+        /// Seconds after which an event that cannot be delivered is dropped, with a line in the log; 0 for never.
+        max_age: Duration = "604800",
+        /// How often a target may refuse an event before it is dropped, with a line in the log, counted since this
+        /// daemon began; 0 for no limit. A target that does not answer refuses nothing.
+        max_refusals: u32 = "0",
+        /// Seconds after which it is looked whether the write of an event was made that no gateway has confirmed.
+        intent_patience: Duration = "60",
+        /// Seconds after which such an event is dropped if the write was not made.
+        intent_grace: Duration = "3600",
+        /// How often a request that fails is tried.
+        request_tries: u32 = "3",
+        /// In how many parts the queue is divided, each for a process of its own; 0 for one.
+        processes: u64 = "0",
+        /// Which of the parts this process does, from 0.
+        process: u64 = "0",
+        /// The gateway that the queue is read through; versions and links are kept in it whatever its pipeline says.
+        /// Where gateways of clients encrypt, it needs their keymaster and encryption.
+        internal_client_conf_path: PathBuf = "/etc/swift/internal-client.conf",
     }
 }
 

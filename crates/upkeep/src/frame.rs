@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::Statsd;
+use telemetry::metrics::MetricsSource;
 use tokio::sync::watch;
 use vocabulary::Timestamp;
 use world::World;
@@ -58,6 +59,11 @@ pub trait UpkeepJob: Send + Sync {
 
     /// From now on `statsd` is sent, too, what OpenStack's daemon of that name would send it.
     fn set_statsd(&mut self, _statsd: Statsd) {}
+
+    /// What else there is for Prometheus.
+    fn metrics(&self) -> Option<Arc<dyn MetricsSource>> {
+        None
+    }
 
     /// The recon figures of a pass (see [`ReconWriter::note`]), if there are any.
     fn figures(&self, _pass: &PassProgress) -> Option<(ReconFile, Value)> {
@@ -181,6 +187,11 @@ impl Daemon {
     /// As in `[object-updater]`.
     pub fn name(&self) -> &'static str {
         self.job.name()
+    }
+
+    /// What else there is for Prometheus.
+    pub fn metrics(&self) -> Option<Arc<dyn MetricsSource>> {
+        self.job.metrics()
     }
 
     /// For watching it while it runs.

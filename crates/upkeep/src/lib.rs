@@ -29,12 +29,14 @@
 //! | what deleted accounts leave behind | `account_reaper/` |
 //! | objects in another policy than their container | `container_reconciler/` |
 //! | what lifecycle rules of buckets make due | `container_lifecycle/` |
+//! | events of buckets for webhooks | `container_notifier/` |
 //! | containers that are kept equal to others elsewhere | `container_sync/` |
 //!
 //! Tests: `tests/`, with real files and services in this process.
 
 mod account_reaper;
 mod container_lifecycle;
+mod container_notifier;
 mod container_reconciler;
 mod container_sync;
 mod container_updater;
@@ -64,6 +66,7 @@ mod work_share;
 pub use ::lifecycle::DayLength as LifecycleDay;
 pub use account_reaper::{AccountReaper, ReaperOptions, ReaperTargets};
 pub use container_lifecycle::{ContainerLifecycle, HeldKeyLock, KeyLockRefusal, KeyLocks, LifecycleOptions};
+pub use container_notifier::{ContainerNotifier, NotifierOptions, Webhook, Webhooks};
 pub use container_reconciler::{ContainerReconciler, MISPLACED_OBJECTS, ReconcilerOptions};
 pub use container_sync::{ContainerSyncDaemon, HttpProxy, SyncOptions, SyncPeers, SyncRealm};
 pub use container_updater::ContainerUpdater;

@@ -270,7 +270,7 @@ async fn a_whole_pipeline() {
     let names: Vec<_> = pipeline.names().collect();
     assert_eq!(
         names.join(" "),
-        "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth copy dlo slo versioned_writes object_versioning object_lock proxy_logging info"
+        "catch_errors gatekeeper healthcheck proxy_logging listing_formats tempauth copy dlo slo bucket_notifications versioned_writes object_versioning object_lock proxy_logging info"
     );
     let body_text = |response: Response| String::from_utf8_lossy(&response.body().as_whole().unwrap()).into_owned();
     let info = pipeline.run(request("GET", "/info")).await;

@@ -91,13 +91,17 @@ impl MetricsSource for MemcacheMetrics {
 pub struct Daemons {
     clock: Arc<dyn Clock>,
     all: Vec<(String, DaemonStatus)>,
+    /// What single daemons have besides.
+    own: Vec<Arc<dyn MetricsSource>>,
 }
 
 impl Daemons {
     /// These, under names of their own.
     pub fn of<'a>(world: &World, daemons: impl IntoIterator<Item = &'a Daemon>) -> Self {
+        let mut own = Vec::new();
         let mut times: HashMap<&str, u32> = HashMap::new();
         let named = daemons.into_iter().map(|daemon| {
+            own.extend(daemon.metrics());
             let time = times.entry(daemon.name()).or_default();
             *time += 1;
             let name = match time {
@@ -106,15 +110,18 @@ impl Daemons {
             };
             (name, daemon.status())
         });
+        let all = named.collect();
         Self {
             clock: world.clock.clone(),
-            all: named.collect(),
+            all,
+            own,
         }
     }
 }
 
 impl MetricsSource for Daemons {
     fn report(&self, page: &mut MetricsPage) {
+        self.own.iter().for_each(|source| source.report(page));
         let now = self.clock.now().as_f64();
         for (name, status) in &self.all {
             let progress = status.progress();

@@ -40,7 +40,7 @@ pub(crate) fn needed(level: (bool, bool), method: &Method, subresource: Option<&
         ((true, false), "GET", Some("location" | "logging" | "tagging")) => OwnBucket,
         ((true, false), "PUT" | "DELETE", Some("tagging")) => OwnBucket,
         ((true, false), "GET" | "PUT" | "DELETE", Some("lifecycle" | "encryption")) => OwnBucket,
-        ((true, false), "PUT", Some("logging")) => OwnBucket,
+        ((true, false), "PUT", Some("logging")) | ((true, false), "GET" | "PUT", Some("notification")) => OwnBucket,
         ((true, false), "DELETE", None) | ((true, false), "PUT", Some("object-lock")) => OwnBucket,
         ((true, false), "POST", Some("delete")) => BucketThere,
         ((true, true), "GET" | "HEAD", None | Some("partNumber")) => ObjectsOwnWord,
@@ -77,6 +77,18 @@ mod tests {
                 Some(Needed::OwnBucket),
             ),
             ((true, false), Method::PUT, Some("logging"), Some(Needed::OwnBucket)),
+            (
+                (true, false),
+                Method::GET,
+                Some("notification"),
+                Some(Needed::OwnBucket),
+            ),
+            (
+                (true, false),
+                Method::PUT,
+                Some("notification"),
+                Some(Needed::OwnBucket),
+            ),
             ((true, true), Method::DELETE, None, Some(Needed::OnBucket(Write))),
             (
                 (true, true),

@@ -56,6 +56,7 @@ actions! {
     GET_ENCRYPTION = "GetEncryptionConfiguration", READ;
     GET_LIFECYCLE = "GetLifecycleConfiguration", READ;
     GET_LOCK_CONFIGURATION = "GetBucketObjectLockConfiguration", READ;
+    GET_NOTIFICATION = "GetBucketNotification", READ;
     GET_OWNERSHIP = "GetBucketOwnershipControls", READ;
     GET_BUCKET_POLICY = "GetBucketPolicy", READ;
     GET_BUCKET_POLICY_STATUS = "GetBucketPolicyStatus", READ;
@@ -82,6 +83,7 @@ actions! {
     PUT_ENCRYPTION = "PutEncryptionConfiguration", None;
     PUT_LIFECYCLE = "PutLifecycleConfiguration", None;
     PUT_LOCK_CONFIGURATION = "PutBucketObjectLockConfiguration", None;
+    PUT_NOTIFICATION = "PutBucketNotification", None;
     PUT_OWNERSHIP = "PutBucketOwnershipControls", None;
     PUT_BUCKET_POLICY = "PutBucketPolicy", None;
     PUT_PUBLIC_ACCESS_BLOCK = "PutBucketPublicAccessBlock", None;
@@ -253,6 +255,7 @@ fn of_bucket(method: &Method, sub: Option<&str>) -> Action {
         Some("lifecycle") => (GET_LIFECYCLE, PUT_LIFECYCLE, PUT_LIFECYCLE),
         Some("location") => (GET_BUCKET_LOCATION, UNNAMED, UNNAMED),
         Some("logging") => (GET_BUCKET_LOGGING, PUT_BUCKET_LOGGING, UNNAMED),
+        Some("notification") => (GET_NOTIFICATION, PUT_NOTIFICATION, UNNAMED),
         Some("object-lock") => (GET_LOCK_CONFIGURATION, PUT_LOCK_CONFIGURATION, UNNAMED),
         Some("ownershipControls") => (GET_OWNERSHIP, PUT_OWNERSHIP, PUT_OWNERSHIP),
         Some("policy") => (GET_BUCKET_POLICY, PUT_BUCKET_POLICY, DELETE_BUCKET_POLICY),
@@ -336,6 +339,7 @@ mod tests {
             (Method::DELETE, "/b?lifecycle", &[], "s3:PutLifecycleConfiguration b"),
             (Method::DELETE, "/b?encryption", &[], "s3:PutEncryptionConfiguration b"),
             (Method::PUT, "/b?logging", &[], "s3:PutBucketLogging b"),
+            (Method::PUT, "/b?notification", &[], "s3:PutBucketNotification b"),
             (Method::DELETE, "/b?logging", &[], "s3: b"),
             (Method::DELETE, "/b?replication", &[], "s3: b"),
             (Method::HEAD, "/b/k?versionId=1", &[], "s3:GetObjectVersion b/k"),

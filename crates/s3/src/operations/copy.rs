@@ -14,7 +14,7 @@ use crate::xml::XmlWriter;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method};
 use peer::message::header_names::X_OBJECT_TAGS;
-use request_pipeline::{ClientRequest, Response, set_object_lock};
+use request_pipeline::{ClientRequest, Response, WriteOrigin, set_object_lock};
 use vocabulary::calendar;
 use vocabulary::names::{quote, unquote};
 
@@ -68,6 +68,7 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
     let found = look_at_source(&operation, &source).await?;
     let mut put = operation.further(Method::PUT, operation.container().with_object(operation.key()));
     source.ask(&operation, &mut put);
+    put.extensions.insert(WriteOrigin::Copy);
     if replaces {
         put.headers.extend(headers::stored(&operation.request.headers)?);
         put.set_header("x-fresh-metadata", "true");

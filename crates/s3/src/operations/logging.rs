@@ -5,7 +5,7 @@
 //! Source: AWS, "Logging requests with server access logging".
 
 use super::public_access::text_of;
-use super::{Done, Operation};
+use super::{Done, Operation, not_implemented};
 use crate::call::is_bucket_name;
 use crate::error::{ACCESS_DENIED, INVALID_ARGUMENT, INVALID_TARGET_BUCKET, MALFORMED_XML, NOT_IMPLEMENTED, S3Error};
 use crate::xml::{Element, XmlWriter};
@@ -114,8 +114,17 @@ fn format_of(format: &Element) -> Result<&'static str, S3Error> {
     }
 }
 
+/// Either of the two.
+pub(super) async fn run(operation: Operation<'_>) -> Done {
+    match operation.request.method {
+        Method::GET => get(operation).await,
+        Method::PUT => put(operation).await,
+        _ => Err(not_implemented("logging")),
+    }
+}
+
 /// PutBucketLogging.
-pub(super) async fn put(mut operation: Operation<'_>) -> Done {
+async fn put(mut operation: Operation<'_>) -> Done {
     let document = operation.document_named("BucketLoggingStatus").await?;
     let Some(target) = LogTarget::read(&document)? else {
         return operation.store(LOGGING, "", 200).await;
@@ -125,7 +134,7 @@ pub(super) async fn put(mut operation: Operation<'_>) -> Done {
 }
 
 /// GetBucketLogging.
-pub(super) async fn get(operation: Operation<'_>) -> Done {
+async fn get(operation: Operation<'_>) -> Done {
     let bucket = operation.metadata_of_bucket().await?;
     let mut xml = XmlWriter::document("BucketLoggingStatus");
     if let Some(target) = LogTarget::of_stored(text_of(&bucket, LOGGING)) {

@@ -23,6 +23,7 @@
 //! | GetObjectAttributes | `attributes.rs` |
 //! | encryption: what asks for it, what says that it is there | `encryption.rs` |
 //! | where a bucket's access log is to go | `logging.rs` |
+//! | which events a bucket tells of, and to which target | `notification/` |
 //! | Swift's canned ACLs, and what buckets and objects never have here | `access.rs` |
 //! | S3's own ACLs (`s3_acl`), what they allow | `access_checks.rs`, `own_acl.rs` |
 
@@ -41,6 +42,7 @@ pub(crate) mod listing;
 mod logging;
 mod multi_delete;
 mod multipart;
+pub(crate) mod notification;
 mod object;
 mod object_lock;
 mod own_acl;
@@ -52,6 +54,7 @@ mod versions;
 
 use self::access_checks::AllowedBy;
 use self::admission::Rights;
+pub use self::notification::NotificationTargetNames;
 use crate::call::S3Call;
 use crate::cross_origin;
 use crate::error::{
@@ -84,6 +87,8 @@ pub struct S3Operations {
     encrypts: bool,
     /// Lifecycle rules of buckets.
     rules: lifecycle::KnownRules,
+    /// Where notifications may go; absent where none are served.
+    notification_targets: Option<Arc<dyn NotificationTargetNames>>,
     world: World,
 }
 
@@ -109,8 +114,24 @@ impl S3Operations {
             cors,
             encrypts,
             rules: lifecycle::KnownRules::default(),
+            notification_targets: None,
             world,
         }
+    }
+
+    /// Has buckets notify these targets.
+    pub fn notifying(self, targets: Arc<dyn NotificationTargetNames>) -> Self {
+        Self {
+            notification_targets: Some(targets),
+            ..self
+        }
+    }
+
+    /// Without a target everything about notifications is refused as what is not served, for every user.
+    fn refuses_notifications(&self) -> bool {
+        self.notification_targets
+            .as_ref()
+            .is_none_or(|targets| !targets.is_any())
     }
 }
 
@@ -198,8 +219,8 @@ impl Operation<'_> {
             ((true, false), &Method::GET, Some("lifecycle")) => lifecycle::get(self).await,
             ((true, false), &Method::PUT, Some("lifecycle")) => lifecycle::put(self).await,
             ((true, false), &Method::DELETE, Some("lifecycle")) => lifecycle::delete(self).await,
-            ((true, false), &Method::GET, Some("logging")) => logging::get(self).await,
-            ((true, false), &Method::PUT, Some("logging")) => logging::put(self).await,
+            ((true, false), _, Some("logging")) => logging::run(self).await,
+            ((true, false), _, Some("notification")) => notification::run(self).await,
             ((true, false), &Method::GET, Some("encryption")) => encryption::get(self).await,
             ((true, false), &Method::PUT, Some("encryption")) => encryption::put(self).await,
             ((true, false), &Method::DELETE, Some("encryption")) => encryption::delete(self).await,
@@ -262,6 +283,9 @@ impl Operation<'_> {
     async fn check(&mut self, level: (bool, bool)) -> Result<(), S3Error> {
         if level.1 && self.key().len() > self.service.limits.max_object_name_length {
             return Err(KEY_TOO_LONG.into());
+        }
+        if self.call.subresource() == Some("notification") && self.service.refuses_notifications() {
+            return Err(not_implemented("notification"));
         }
         match self.service.settings.s3_acl {
             true => self.check_access().await,

@@ -10,7 +10,7 @@ use crate::payload::collect;
 use crate::xml::{Element, XmlWriter};
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use http::{HeaderName, Method};
-use request_pipeline::{ClientRequest, Response};
+use request_pipeline::{ClientRequest, Response, WriteOrigin};
 use serde::Deserialize;
 use vocabulary::names::quote;
 
@@ -360,6 +360,7 @@ impl Operation<'_> {
         }
         let restore = self.further(Method::PUT, self.container().with_object(key));
         let mut restore = restore.preauthorised();
+        restore.extensions.insert(WriteOrigin::Inner);
         restore.query = format!("version-id={}", quote(&id));
         restore.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         let response = self.send(restore).await;

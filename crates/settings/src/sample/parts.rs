@@ -8,6 +8,7 @@ use crate::dispersion::{self, DispersionSettings};
 use crate::drive_audit::{self, DriveAuditSettings};
 use crate::filters::{FILTERS, FULL_PIPELINE, Support, full_pipeline};
 use crate::gateway_filters::{CacheSettings, HealthcheckSettings, ReconSettings};
+use crate::notification_targets::{NotificationTargetSettings, NotificationTargetsFile};
 use crate::object_replicator::ObjectReplicatorSettings;
 use crate::proxy::{ProxySettings, Routing};
 use crate::realms::{RealmKeys, RealmsFile};
@@ -16,8 +17,8 @@ use crate::statsd::StatsdSettings;
 use crate::storage::{AccountServerSettings, ContainerServerSettings, ObjectServerSettings};
 use crate::swift_conf::{Constraints, HashOptions, PolicyOptions};
 use crate::upkeep::{
-    AccountReaperSettings, ContainerLifecycleSettings, ContainerReconcilerSettings, ContainerSyncDaemonSettings,
-    ContainerUpdaterSettings, DELAY_REAPING, ObjectExpirerSettings, ObjectUpdaterSettings,
+    AccountReaperSettings, ContainerLifecycleSettings, ContainerNotifierSettings, ContainerReconcilerSettings,
+    ContainerSyncDaemonSettings, ContainerUpdaterSettings, DELAY_REAPING, ObjectExpirerSettings, ObjectUpdaterSettings,
 };
 use std::borrow::Cow;
 
@@ -64,6 +65,7 @@ pub(super) fn of(kind: SampleKind) -> Vec<SampleSection> {
         }
         SampleKind::Memcache => vec![part("memcache", &[], &[CacheSettings::TABLE])],
         SampleKind::Realms => realms(),
+        SampleKind::NotificationTargets => notification_targets(),
     }
 }
 
@@ -85,6 +87,7 @@ const CONTAINER_UPKEEP: Upkeep = &[
     ("container-updater", ContainerUpdaterSettings::TABLE),
     ("container-sync", ContainerSyncDaemonSettings::TABLE),
     ("container-lifecycle", ContainerLifecycleSettings::TABLE),
+    ("container-notifier", ContainerNotifierSettings::TABLE),
 ];
 const ACCOUNT_UPKEEP: Upkeep = &[
     ("account-replicator", DatabaseReplicatorSettings::TABLE),
@@ -187,6 +190,18 @@ fn realms() -> Vec<SampleSection> {
         ..part("REALM", &lines, &[RealmKeys::TABLE])
     };
     vec![part("DEFAULT", &[], &[RealmsFile::TABLE]), realm]
+}
+
+fn notification_targets() -> Vec<SampleSection> {
+    let lines = [
+        "# A webhook, by the name that ARNs of clients say: arn:martlet:sqs::NAME:webhook; as many such sections as there are.",
+        "url = https://hooks.example/s3",
+    ];
+    let target = SampleSection {
+        example: true,
+        ..part("NAME", &lines, &[NotificationTargetSettings::TABLE])
+    };
+    vec![part("DEFAULT", &[], &[NotificationTargetsFile::TABLE]), target]
 }
 
 /// One option of a table.

@@ -77,7 +77,11 @@ catalogue! {
     UPKEEP_DONE = Gauge "martlet_upkeep_pass_done" ["daemon"] "What was dealt with in the pass under way, or in the last one";
     UPKEEP_FAILED = Gauge "martlet_upkeep_pass_failed" ["daemon"] "What the pass under way, or the last one, left for a later one";
     UPKEEP_SECONDS = Gauge "martlet_upkeep_last_pass_seconds" ["daemon"] "How long the last whole pass took";
-    UPKEEP_OLDEST = Gauge "martlet_upkeep_oldest_seconds" ["daemon"] "Age of the oldest thing that waits: of an object that should have expired (object-expirer), of an entry of the queue (container-reconciler)";
+    UPKEEP_OLDEST = Gauge "martlet_upkeep_oldest_seconds" ["daemon"] "Age of the oldest thing that waits: of an object that should have expired (object-expirer), of an entry of the queue (container-reconciler), of an event that waits (container-notifier)";
+    NOTIFICATIONS_DELIVERED = Counter "martlet_notifications_delivered_total" ["target"] "Events of buckets that container-notifier has delivered to a target";
+    NOTIFICATIONS_FAILED = Counter "martlet_notifications_failed_total" ["target"] "Deliveries to a target that failed; their events are tried again";
+    NOTIFICATIONS_DROPPED = Counter "martlet_notifications_dropped_total" ["target"] "Events that container-notifier dropped undelivered, as they were too old (max_age) or refused too often (max_refusals); each has a line in the log";
+    NOTIFICATIONS_PENDING = Gauge "martlet_notifications_pending" ["target"] "Events that wait for a target, as of the last look at its queue; of a target that does not answer only those that were looked at";
     RECON_AGE = Gauge "martlet_daemon_last_pass_age_seconds" ["daemon"] "Seconds since a daemon beside this server last said in recon_cache_path that a pass was over";
     RECON_SECONDS = Gauge "martlet_daemon_last_pass_seconds" ["daemon"] "How long that pass took";
     ASYNC_PENDING = Gauge "martlet_async_pending_containers" [] "Containers that lack updates which the object-updater could not bring to their servers in its last pass";

@@ -23,7 +23,7 @@ use http::header::{ACCESS_CONTROL_ALLOW_METHODS, ALLOW, CONTENT_LENGTH, HeaderVa
 use http::{HeaderName, Method, StatusCode};
 use peer::Body;
 use peer::message::header_names::X_POLICY_INDEX;
-use request_pipeline::{ClientRequest, Feature, Next, Response, reply, set_header};
+use request_pipeline::{ClientRequest, Feature, Next, Response, WriteOrigin, reply, set_header};
 use settings::CopySettings;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,6 +102,7 @@ impl Copy {
         request.headers.remove(http::header::TRANSFER_ENCODING);
         request.body = body;
         request.notes.set_source(SOURCE);
+        request.extensions.insert(WriteOrigin::Copy);
         if query.heartbeat {
             let accept = request
                 .headers
