@@ -44,8 +44,8 @@ pub enum AdviseCommand {
     /// Beside each MANIFEST.json stands MANIFEST.cluster.toml, which says what was loaded: gateways, storage_nodes, and
     /// what (in words: machines, or processes of one machine).
     Fit(FitArguments),
-    /// Measure clusters of limited processes on this machine, for `fit`: gateways and storage nodes of this program, each
-    /// in a control group that limits its processors, loaded by `martlet bench`.
+    /// Measure clusters of limited processes on this machine, for `fit`: gateways and storage nodes of this program,
+    /// each in a control group that limits its processors, loaded by `martlet bench`.
     ///
     /// Needs root, for control groups. What was measured already is not measured again. The exit status is 1 when
     /// something failed, or when it was interrupted; nothing that it started stays behind.

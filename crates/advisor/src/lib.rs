@@ -4,7 +4,8 @@
 //! bands in a terminal, as JSON and as a page.
 //! Always holds: each figure has a band and a source; what lies outside of what was measured is named; prices are the
 //! user's.
-//! Deliberately absent: load (`bench` makes it; its JSON is read here as data), changes of a cluster (`look` reads one).
+//! Deliberately absent: load (`bench` makes it; its JSON is read here as data), changes of a cluster (`look` reads
+//! one).
 //!
 //! | question | file |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! `martlet advise look`: reads a live cluster of either make, and says what to change first.
 //!
-//! Comes in: the rings, `swift.conf` and the gateways' configuration of a directory, what servers answer to `/recon` and
-//! `/metrics`, access logs, a dispersion report, an earlier look. Goes out: causes, ranked by what is gained for the work
-//! and the moving that they cost; when capacity ends; the steps in which new devices come in.
+//! Comes in: the rings, `swift.conf` and the gateways' configuration of a directory, what servers answer to `/recon`
+//! and `/metrics`, access logs, a dispersion report, an earlier look. Goes out: causes, ranked by what is gained for
+//! the work and the moving that they cost; when capacity ends; the steps in which new devices come in.
 //! Always holds: nothing is changed anywhere; a server that refuses, hangs or answers nonsense costs a line that names
 //! it and a bounded time; answers are bounded in size; each figure says where it was read.
 //! Deliberately absent: load of its own; requests on behalf of an account.
@@ -67,8 +67,8 @@ struct ClusterSight {
 }
 
 impl ClusterSight {
-    /// A gateway whose process is an object server too is `martlet up`: its storage servers are functions of that process, and
-    /// nothing listens where the rings say.
+    /// A gateway whose process is an object server too is `martlet up`: its storage servers are functions of that
+    /// process, and nothing listens where the rings say.
     fn is_one_process(&self) -> bool {
         let is_server = |gateway: &GatewaySight| {
             let page = gateway.pages.as_ref().map(|pages| &pages.1);

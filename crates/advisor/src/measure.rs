@@ -2,8 +2,8 @@
 //!
 //! Comes in: a [`plan`](plan::MeasurePlan). For each number of gateways and storage nodes this program is started as
 //! gateways and as account, container and object servers, each node in a control group that limits its processors.
-//! `martlet bench` loads them through the gateways. Goes out: manifests and what they loaded, which `martlet advise fit`
-//! reads.
+//! `martlet bench` loads them through the gateways. Goes out: manifests and what they loaded, which `martlet advise
+//! fit` reads.
 //! Always holds: each result says that processes of one machine were measured, what limited them and what did not;
 //! limits hold while the load runs, not while objects are made; no process, control group or data stays behind, however
 //! the command ends; what a killed command left is removed by the next one.
@@ -142,6 +142,6 @@ fn absolute(world: &World, path: &Path) -> Result<PathBuf, Fault> {
 }
 
 fn tell(console: &mut Console<'_>, line: &str) -> Result<(), Fault> {
-    let said = writeln!(console.out, "{line}").and_then(|()| console.out.flush());
-    said.map_err(|error| Fault::caller(format!("standard output: {error}")))
+    let written = writeln!(console.out, "{line}").and_then(|()| console.out.flush());
+    written.map_err(|error| Fault::caller(format!("standard output: {error}")))
 }

@@ -1,9 +1,9 @@
 //! Configuration files of an answer's servers, and the commands that make its rings.
 //!
-//! The files are those of docs/operating/production-cluster.md, for the numbers of the answer: `swift.conf` and rings go to
-//! every machine, `proxy-server.conf` to gateways, the others to storage nodes.
-//! Always holds: addresses are examples, and each file says so; secrets and the user's key are drawn anew each time, and
-//! are in files that only their owner may read; a file that is there is not written over.
+//! The files are those of docs/operating/production-cluster.md, for the numbers of the answer: `swift.conf` and rings
+//! go to every machine, `proxy-server.conf` to gateways, the others to storage nodes.
+//! Always holds: addresses are examples, and each file says so; secrets and the user's key are drawn anew each time,
+//! and are in files that only their owner may read; a file that is there is not written over.
 
 use crate::inventory::PurchaseInventory;
 use crate::measure::scratch::make_folders;

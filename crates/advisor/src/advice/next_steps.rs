@@ -124,8 +124,8 @@ pub fn workload(mix: &RequestMix, requests: f64, p99: Option<f64>) -> String {
         }
     };
     add("read", 100.0 - writes - deletes, names(1, objects.read));
-    // Containers and objects one after the other: since their numbers (32, and an odd one) have no factor in common, each
-    // pair comes once. An object that is deleted twice would be a failure.
+    // Containers and objects one after the other: since their numbers (32, and an odd one) have no factor in common,
+    // each pair comes once. An object that is deleted twice would be a failure.
     let deleted = names(objects.read + 1, objects.deleted).replace("\"u(", "\"s(");
     add("delete", deletes, deleted);
     let written = names(objects.prepared() + 1, objects.written);

@@ -1,10 +1,11 @@
 //! What a request costs processors, from the processor time of measured nodes: figures for `buy` and `predict`.
 //!
-//! A gateway's time for a request is g + S g_b, a storage node's for a piece h + S h_b. Both are fitted by least squares
-//! of relative errors.
+//! A gateway's time for a request is g + S g_b, a storage node's for a piece h + S h_b. Both are fitted by least
+//! squares of relative errors.
 //! Always holds: only runs are used in which the nodes were busy for most of their share, as a busy node takes many
 //! requests at once and so needs less time for each; where too few were, all are, and the figure's source says so. The
-//! band is that in which one more run lies with 95 %. Figures that the runs say nothing of keep their values and sources.
+//! band is that in which one more run lies with 95 %. Figures that the runs say nothing of keep their values and
+//! sources.
 
 use super::least_squares::fit;
 use super::runs::{MeasuredCluster, MeasuredRun};
@@ -149,8 +150,12 @@ pub fn rates(runs: &[MeasuredRun], base: &SoftwareRates, is_own: bool) -> Result
         (*request, *byte) = (figure(cost.request), figure(cost.byte));
     }
     let kind = if is_writing { "writes" } else { "reads" };
-    let said = format!("fitted through {} runs ({kind})", runs.len());
-    rates.name = if is_own { format!("{}; {said}", base.name) } else { said };
+    let source = format!("fitted through {} runs ({kind})", runs.len());
+    rates.name = if is_own {
+        format!("{}; {source}", base.name)
+    } else {
+        source
+    };
     rates.measured = ranges(
         runs,
         if is_own {
@@ -239,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_runs_do_not_say_is_said() {
+    fn what_the_runs_do_not_contain_is_named() {
         let built_in = SoftwareRates::built_in().unwrap();
         let why = |runs: &[MeasuredRun]| rates(runs, &built_in, false).unwrap_err().what;
         assert!(why(&runs(0.5)).contains("measure reads = 1 and reads = 0 apart"));

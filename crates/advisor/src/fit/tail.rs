@@ -1,6 +1,6 @@
-//! The curve of p99: a product of powers of W / X (the mean time, by Little's law), G, N and the work of a request, which
-//! is the time that it takes of one gateway and one storage node as the curve of throughput says. Of all sets of them
-//! that one is taken which says best what it has not seen.
+//! The curve of p99: a product of powers of W / X (the mean time, by Little's law), G, N and the work of a request,
+//! which is the time that it takes of one gateway and one storage node as the curve of throughput says. Of all sets of
+//! them that one is taken which says best what it has not seen.
 
 use super::least_squares::{LinearFit, fit};
 use super::points::{Configuration, MeasuredPoint};

@@ -7,9 +7,9 @@
 //! X^-p = Σ (θ z)^p,   z of (W/G)^b/G, S (W/G)^b/G, (W/N)^b/N, S (W/N)^b/N, 1/W
 //! ```
 //!
-//! which is linear in θ^p. A large p is the bottleneck law, p = 1 a request that is at one place after the other. b says
-//! that a request costs more where many are under way at a node: their connections and buffers share its caches. Of all
-//! sets of parts, four values of p and three of b those are taken which say best what they have not seen.
+//! which is linear in θ^p. A large p is the bottleneck law, p = 1 a request that is at one place after the other. b
+//! says that a request costs more where many are under way at a node: their connections and buffers share its caches.
+//! Of all sets of parts, four values of p and three of b those are taken which say best what they have not seen.
 //! Always holds: no θ is negative.
 
 use super::least_squares::{LinearFit, fit};

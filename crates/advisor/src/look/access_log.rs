@@ -7,6 +7,7 @@ use super::inquiry::Inquiry;
 use super::rings::{RingSight, RingUse};
 use bench::replay::line;
 use http::{HeaderMap, Method};
+use peer::message::header_names::X_SHARDING_STATE;
 use settings::SwiftConf;
 use std::collections::HashMap;
 use std::io;
@@ -20,7 +21,7 @@ const LOG_BYTES: u64 = 64 << 20;
 /// Of a compressed one as many lines and bytes, from its beginning.
 const MOST_LINES: u64 = 1_000_000;
 const MOST_TEXT: usize = 256 << 20;
-/// Containers that are told apart.
+/// Containers that are distinguished.
 const MOST_CONTAINERS: usize = 50_000;
 /// A longer name is cut: an account and a container have 256 bytes each, and three characters for a byte.
 const LONGEST_NAME: usize = 1600;
@@ -168,7 +169,7 @@ impl LogSight {
                 continue;
             };
             self.is_sharded = matches!(
-                text("x-backend-sharding-state"),
+                text(X_SHARDING_STATE.as_str()),
                 Some("sharding" | "sharded" | "collapsed")
             );
             let url = format!("http://{}{path}", super::inquiry::place(&device.ip, device.port));

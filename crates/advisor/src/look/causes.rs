@@ -11,7 +11,7 @@
 //! | [`LATE`] × share | of replicas, rows or copies that are not where they should be |
 //! | [`SPEED`] × share | of capacity or throughput that there would be more |
 //!
-//! A cost is in hours: of work, of moving data (an hour of which counts as a tenth, as nobody waits for it), and
+//! A cost is in hours: of work, of moving data (an hour of which counts as a tenth, as no one waits for it), and
 //! [`PURCHASE`] for what has to be bought.
 //!
 //! | causes | file |

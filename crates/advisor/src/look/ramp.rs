@@ -106,8 +106,8 @@ fn ramp(
     match plan.filter(|_| status != CommandStatus::Error) {
         Some(plan) => advice.steps = steps(&plan, &ring.command()),
         None => {
-            let said = [out, err].concat();
-            advice.refused = Some(String::from_utf8_lossy(&said).trim().to_owned());
+            let output = [out, err].concat();
+            advice.refused = Some(String::from_utf8_lossy(&output).trim().to_owned());
         }
     }
     advice

@@ -1,7 +1,7 @@
 //! A cluster of processes of this program: configuration, rings, start and end.
 //!
-//! A gateway is one process; a storage node is an account, a container and an object server. All of them have one thread
-//! for requests, and listen on 127.0.0.1.
+//! A gateway is one process; a storage node is an account, a container and an object server. All of them have one
+//! thread for requests, and listen on 127.0.0.1.
 //! Always holds: a process joins its control group before it becomes a server, so that no time of it is missed; it ends
 //! with this command even if that is killed (`setpriv --pdeathsig`), and with [`LimitedCluster`] in any case.
 

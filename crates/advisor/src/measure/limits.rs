@@ -2,8 +2,8 @@
 //!
 //! One group for each node, below a group of this command: of version 2 where its controller `cpu` can be had, else of
 //! version 1 (`cpu`, and `cpuacct` for the time that was used).
-//! Always holds: a period is short, so that a node which used its share up does not wait for long, but not so short that
-//! the kernel gives shares inexactly; a group that is dropped is gone with all of its processes.
+//! Always holds: a period is short, so that a node which used its share up does not wait for long, but not so short
+//! that the kernel gives shares inexactly; a group that is dropped is gone with all of its processes.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;

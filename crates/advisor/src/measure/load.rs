@@ -155,13 +155,13 @@ async fn wait(
         match ended {
             Some(status) if status.success() => break,
             Some(status) => {
-                let mut said = String::new();
+                let mut output = String::new();
                 // It says little, which waits in the pipe.
-                let read = child.0.stderr.take().map(|mut pipe| pipe.read_to_string(&mut said));
+                let read = child.0.stderr.take().map(|mut pipe| pipe.read_to_string(&mut output));
                 read.transpose().map_err(|error| failed(&error))?;
                 return Err(Fault::caller(format!(
                     "bench ended with {status}: {}{}",
-                    said.trim(),
+                    output.trim(),
                     why(world, report)
                 )));
             }
@@ -251,8 +251,8 @@ impl LoadedRun {
     /// Why the limits that were set were not what limited the run; none where they were, or where there were none.
     ///
     /// With W requests under way on G gateways and N storage nodes the busiest kind is busy for W / (W + G + N - 1) of
-    /// its time at least, as all nodes' times are at most equal (balanced job bounds: J. Zahorjan and others, 1982). A run in which
-    /// it was much less was limited by something else, such as other programs on this machine.
+    /// its time at least, as all nodes' times are at most equal (balanced job bounds: J. Zahorjan and others, 1982). A
+    /// run in which it was much less was limited by something else, such as other programs on this machine.
     pub fn unlimited(&self, plan: &MeasurePlan) -> Option<String> {
         let busy = self.busy?;
         let count = |one: u32| f64::from(one);

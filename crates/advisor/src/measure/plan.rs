@@ -154,8 +154,8 @@ impl MeasurePlan {
         }
     }
 
-    /// Gateways, storage nodes and which repeat it is. Repeats are far apart in time, so that they show what the machine
-    /// does meanwhile.
+    /// Gateways, storage nodes and which repeat it is. Repeats are far apart in time, so that they show what the
+    /// machine does meanwhile.
     pub fn clusters(&self) -> Vec<(u32, u32, u32)> {
         let repeats = (1..=self.repeats).flat_map(|repeat| self.gateways.iter().map(move |count| (*count, repeat)));
         let with_nodes = |(gateways, repeat)| self.storage_nodes.iter().map(move |nodes| (gateways, *nodes, repeat));

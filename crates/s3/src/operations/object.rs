@@ -154,10 +154,7 @@ pub(super) async fn upload(
     mut stored: HeaderMap,
     gate: Option<Arc<WriteGate>>,
 ) -> Done {
-    let digest = match operation.request.header("content-md5") {
-        Some(md5) => Some(vocabulary::hex::encode(md5_of_header(md5)?)),
-        None => None,
-    };
+    let digest = promised_md5(operation)?;
     if let Some(digest) = &digest {
         stored.insert(ETAG, HeaderValue::from_str(digest).map_err(|_| INTERNAL_ERROR)?);
     }
@@ -219,6 +216,12 @@ pub(super) async fn upload(
         show_checksum(answer.headers_mut(), &checksum);
     }
     Ok(answer)
+}
+
+/// The MD5 that the client says the body has, in hexadecimal.
+fn promised_md5(operation: &Operation<'_>) -> Result<Option<String>, S3Error> {
+    let md5 = operation.request.header("content-md5").map(md5_of_header);
+    Ok(md5.transpose()?.map(vocabulary::hex::encode))
 }
 
 /// 200 with what the store says of the object that was written.

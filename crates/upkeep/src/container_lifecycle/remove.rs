@@ -11,8 +11,8 @@
 //! since when the version is an older one.
 //! What is written after the look is newer than the deletion, and stays. The deletion's time must not be much older: a
 //! tombstone that is older than `reclaim_age` is forgotten at once, and a replica that missed it would come back. An
-//! older version that a client has made the current one since the look (`PUT ?version-id=`) is told from others by the
-//! gateway, under the key's write lock.
+//! older version that a client has made the current one since the look (`PUT ?version-id=`) is distinguished from
+//! others by the gateway, under the key's write lock.
 //! Always holds: parts go after the object that is made of them; after a crash in between the upload's marker is there,
 //! so that it is seen among the open uploads and ended as one; large objects of Swift's clients keep their segments,
 //! which others may share.

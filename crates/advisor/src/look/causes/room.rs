@@ -150,29 +150,34 @@ pub(super) fn devices(sight: &ClusterSight, _: &LookArguments) -> Vec<LookCause>
             .work(0.5);
         found.push(cause.seen_all(away.iter().map(|(.., evidence)| evidence.clone()).collect()));
     }
+    found.extend(failing_drives(sight));
+    found
+}
+
+fn failing_drives(sight: &ClusterSight) -> Option<LookCause> {
     let failing = sight.servers.iter().filter(|server| server.ring_use == RingUse::Object);
     let failing: Vec<_> = failing
         .filter(|server| server.drive_errors.is_some_and(|errors| errors > 0.0))
         .collect();
-    if !failing.is_empty() {
-        let shown = failing.iter().map(|server| {
-            evidence(
-                format!("{:.0} errors of drives", server.drive_errors.unwrap_or(0.0)),
-                server.url("/recon/driveaudit"),
-            )
-        });
-        let share = failing.len() as f64 / sight.servers.len() as f64;
-        let cause = LookCause::new(
-            "failing-drives",
-            DATA * 0.05 * share,
-            "a drive is emptied before it fails",
-        )
-        .seen_all(shown.collect())
-        .cure("on those nodes: martlet drive-audit /etc/swift/drive-audit.conf names the drives; replace them")
-        .work(2.0);
-        found.push(cause);
+    if failing.is_empty() {
+        return None;
     }
-    found
+    let shown = failing.iter().map(|server| {
+        evidence(
+            format!("{:.0} errors of drives", server.drive_errors.unwrap_or(0.0)),
+            server.url("/recon/driveaudit"),
+        )
+    });
+    let share = failing.len() as f64 / sight.servers.len() as f64;
+    let cause = LookCause::new(
+        "failing-drives",
+        DATA * 0.05 * share,
+        "a drive is emptied before it fails",
+    )
+    .seen_all(shown.collect())
+    .cure("on those nodes: martlet drive-audit /etc/swift/drive-audit.conf names the drives; replace them")
+    .work(2.0);
+    Some(cause)
 }
 
 pub(super) fn capacity(sight: &ClusterSight, arguments: &LookArguments) -> Vec<LookCause> {
@@ -199,7 +204,12 @@ pub(super) fn capacity(sight: &ClusterSight, arguments: &LookArguments) -> Vec<L
         .seen(
             format!(
                 "{}: {} of {} are in use{growth}; {} is full first, {} now: {days:.0} days until devices are {} full",
-                first.ring, bytes(first.used), bytes(first.size), first.first, percent(first.first_full), percent(arguments.fill)
+                first.ring,
+                bytes(first.used),
+                bytes(first.size),
+                first.first,
+                percent(first.first_full),
+                percent(arguments.fill)
             ),
             format!("/recon/diskusage of the servers, growth from {}", first.growth_from),
         )

@@ -239,18 +239,7 @@ pub(super) fn memcached(sight: &ClusterSight, _: &LookArguments) -> Vec<LookCaus
             found.push(cause);
         }
     }
-    let failing: Vec<CauseEvidence> = sight
-        .gateways
-        .iter()
-        .filter_map(|one| {
-            let grown =
-                grown(one.pages.as_ref()?, "martlet_memcached_failures_total", "").filter(|grown| *grown > 0.0)?;
-            Some(evidence(
-                format!("{grown:.0} calls to memcached failed between two looks"),
-                format!("http://{}/metrics", one.place),
-            ))
-        })
-        .collect();
+    let failing = failing_caches(sight);
     if !failing.is_empty() && found.is_empty() {
         let cause = LookCause::new(
             "memcached-away",
@@ -262,6 +251,18 @@ pub(super) fn memcached(sight: &ClusterSight, _: &LookArguments) -> Vec<LookCaus
         found.push(cause);
     }
     found
+}
+
+/// Calls to memcached that failed between two looks.
+fn failing_caches(sight: &ClusterSight) -> Vec<CauseEvidence> {
+    let failing = sight.gateways.iter().filter_map(|one| {
+        let grown = grown(one.pages.as_ref()?, "martlet_memcached_failures_total", "").filter(|grown| *grown > 0.0)?;
+        Some(evidence(
+            format!("{grown:.0} calls to memcached failed between two looks"),
+            format!("http://{}/metrics", one.place),
+        ))
+    });
+    failing.collect()
 }
 
 /// What a counter grew by between two looks; one that fell began anew.

@@ -97,8 +97,8 @@ fn pending(server: &ServerSight) -> (f64, String) {
         .as_deref()
         .and_then(|page| exposition::sum(page, "martlet_async_pending", ""));
     match (counted, server.pending) {
-        (Some(counted), told) if counted >= told.unwrap_or(0.0) => (counted, server.url("/metrics")),
-        (_, Some(told)) => (told, server.url("/recon/async")),
+        (Some(counted), reported) if counted >= reported.unwrap_or(0.0) => (counted, server.url("/metrics")),
+        (_, Some(reported)) => (reported, server.url("/recon/async")),
         (..) => (0.0, server.url("/recon/async")),
     }
 }

@@ -1,7 +1,7 @@
 //! `DELETE ?version-id=`: one version goes.
 //!
-//! Always holds: the link goes before the version that it shows (`link.rs`); of a version that S3's object lock holds the
-//! link stays, also where the lock is set in just this moment: in a bucket with object lock the deletion is decided
+//! Always holds: the link goes before the version that it shows (`link.rs`); of a version that S3's object lock holds
+//! the link stays, also where the lock is set in just this moment: in a bucket with object lock the deletion is decided
 //! under the version's write lock, which changes of the lock take, too, and the link goes under it; where object
 //! servers refuse the version's deletion after that (they know no write locks, or this one was lost) the link comes
 //! back. A version that is to go unless it is current is looked at under the key's write lock (`key_lock.rs`).

@@ -325,7 +325,7 @@ async fn an_old_version_is_not_made_current_while_it_goes() {
     let answer = run(&going, deletion).await;
     assert!(answer.status().is_success(), "{}", answer.status());
     assert!(going.locks.lock().is_empty());
-    // Who has the lock keeps a restoration out, and a link is put under it alone.
+    // The holder of the lock keeps a restoration out, and a link is put under it alone.
     going
         .locks
         .lock()

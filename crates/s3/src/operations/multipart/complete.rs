@@ -103,14 +103,23 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
     }
     drop(gate);
     operation.delete_unnamed(&open, &parts, &named).await;
-    let mut answer = result(&operation, &etag, checksum.as_ref());
+    let answer = result(&operation, &etag, checksum.as_ref());
     let size = size_of_whole(&parts, &named);
+    Ok(shown(&operation, answer, (sent, response.headers(), size)).await)
+}
+
+/// The answer with what is to be said of the object as it was sent and stored, and its size.
+async fn shown(
+    operation: &Operation<'_>,
+    mut answer: Response,
+    (sent, stored, size): (HeaderMap, &HeaderMap, Option<u64>),
+) -> Response {
     operation
-        .show_expiry_of_new(answer.headers_mut(), sent, response.headers(), size)
+        .show_expiry_of_new(answer.headers_mut(), sent, stored, size)
         .await;
-    versions::show(answer.headers_mut(), response.headers());
-    encryption::show_of_parts(answer.headers_mut(), response.headers());
-    Ok(answer)
+    versions::show(answer.headers_mut(), stored);
+    encryption::show_of_parts(answer.headers_mut(), stored);
+    answer
 }
 
 /// The answer to a completion that came again; nothing where the object was made of other parts.
