@@ -3,12 +3,12 @@
 PYTHON ?= python3.11
 VENV := .venv
 PYTEST := $(VENV)/bin/python -m pytest
-PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl prometheus iproute2 procps util-linux e2fsprogs haproxy nginx-light libnginx-mod-stream rpm apt-utils gnupg
+PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl prometheus iproute2 procps util-linux e2fsprogs haproxy nginx-light libnginx-mod-stream rpm apt-utils gnupg s3cmd restic
 
 # `make test` runs so many of its parts at a time, each grouped in the output (two on a quiet machine save some minutes; one
 # is what time-outs of the tests were chosen for); by itself, a goal is run alone.
 TEST_JOBS ?= 1
-TEST_PARTS := build keystone check black-box rust conformance cors
+TEST_PARTS := build keystone clients check black-box rust conformance cors
 # Compilers beside the black-box tests leave them the processors (make says BESIDE=yes to itself).
 NICE := $(if $(BESIDE),nice -n 10)
 # Not a client of make's job server: cargo and the tests look after themselves.
@@ -16,7 +16,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone probe mixed storm torture flood log-volume race race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test advise-measure
+.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone clients s3-operations s3-sdks probe mixed storm torture flood log-volume race race-s3 race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test advise-measure
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -60,7 +60,7 @@ rust: $(VENV)/ready   ## unit and property tests
 	MARTLET_ORACLE_PYTHON=$(CURDIR)/$(VENV)/bin/python MARTLET_SWIFT_PYTHON=$(CURDIR)/$(VENV)/bin/python \
 	MARTLET_ORACLE_BIN=$(CURDIR)/$(VENV)/bin $(ALONE) cargo test --workspace --locked
 
-black-box: build keystone   ## Martlet from outside: clients, OpenStack Swift beside it, faults
+black-box: build keystone clients   ## Martlet from outside: clients, OpenStack Swift beside it, faults
 	$(ALONE) $(PYTEST) tests/ -n 2 --dist loadfile --junitxml=target/black-box.xml
 
 oracle: $(VENV)/ready   ## the black-box tests against OpenStack Swift itself: proves the tests
@@ -72,6 +72,12 @@ conformance: $(VENV)/ready   ## OpenStack Swift's own functional tests; ARGS="te
 
 conformance-all: build $(VENV)/ready   ## … in every variant, and docs/reference/conformance.md is what they give
 	$(VENV)/bin/python tests/conformance/run.py --variant all $(ARGS)
+
+s3-operations: build $(VENV)/ready   ## every operation of S3 with every parameter, asked of both makes; writes docs/reference/s3-operations.md
+	MARTLET_WRITE_S3_OPERATIONS=1 $(PYTEST) tests/clients/test_operations.py --sut up
+
+s3-sdks: build clients   ## the AWS SDKs for Rust and for Go, with their defaults (needs go, compiles for minutes)
+	$(ALONE) $(PYTEST) tests/clients/test_sdks.py --sut up -m "long or not long"
 
 cors: $(VENV)/ready   ## OpenStack Swift's CORS tests in headless Chromium
 	@test -n "$$MARTLET_BIN" || $(MAKE) build
@@ -104,6 +110,9 @@ log-volume: build $(VENV)/ready   ## lines and bytes that a cluster logs in an h
 
 race: dist $(VENV)/ready   ## OpenStack Swift and Martlet side by side; writes the table of docs/performance.md
 	MARTLET_BIN=target/dist/martlet $(VENV)/bin/python tests/race/race.py --write docs/performance.md
+
+race-s3: dist $(VENV)/ready   ## the S3 API beside Swift's on one server; writes their table of docs/performance.md; ARGS="--seconds 3 --gib 0.25"
+	MARTLET_BIN=target/dist/martlet $(VENV)/bin/python tests/race/s3.py --write docs/performance.md $(ARGS)
 
 race-martlet: build $(VENV)/ready   ## Martlet's side alone, quickly, for profiling
 	$(VENV)/bin/python tests/race/race.py --only martlet --seconds 5
@@ -203,6 +212,9 @@ packages:        ## Debian packages the tests need, installed where root runs th
 keystone: $(VENV)/ready   ## a Keystone for the tests, in a virtual environment of its own
 	cd tests && $(ALONE) $(NICE) ../$(VENV)/bin/python -m harness.keystone --prepare
 
+clients: $(VENV)/ready   ## the clients of S3 that the tests run, in a virtual environment of their own
+	cd tests && $(ALONE) $(NICE) ../$(VENV)/bin/python -m harness.environment
+
 $(VENV)/ready: tests/requirements.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
@@ -210,4 +222,4 @@ $(VENV)/ready: tests/requirements.txt
 
 clean:           ## remove what was built
 	cargo clean
-	rm -rf $(VENV) .venv-keystone .venv-packages .venv-ansible
+	rm -rf $(VENV) .venv-keystone .venv-clients .venv-packages .venv-ansible

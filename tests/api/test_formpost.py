@@ -49,7 +49,7 @@ STORIES = [
           Ask("HEAD", "{c}/pre-m"), *[one(STORED, (name, b"1")) for name in ("d/../e", "ü %41 ", "C:\\d\\f", 'q\\"x', "n" * 1100, 'a"b', 'a"b"c', 'a"; x="b', '"q"',
                                                         '"', "a=b;c", 'a" x="b')],
           *[one(STORED, FILE, path=path) for path in ("/v1/AUTH_test/formpost-stored", "/v1/AUTH_test/formpost-stored/",
-                                                      "/v1/AUTH_test/no-such/x", "/v1/AUTH_test", "/v9/AUTH_test/c/x", "/x",
+                                                      "/v1/AUTH_test/no-such/x", "/v1/AUTH_test", "/v9/AUTH_test/c/x", "/x/y",
                                                       "/v1/AUTH_test2/c/x")],
           Ask("GET", "{c}?prefix=", level="all")),
     story("formpost refused", refused(fields(size=4)), refused(fields(size=5)), refused(fields(size=0)), refused(fields(size=-1)),

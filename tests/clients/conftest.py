@@ -26,12 +26,24 @@ def tree(tmp_path_factory):
     return root, files
 
 
+@pytest.fixture(scope="session")
+def few(tree, tmp_path_factory):
+    """A part of the tree, for clients that take their time: each odd name, and sizes up to 5 MiB."""
+    root, files = tree
+    numbered = sorted(files, key=lambda name: int(name.removesuffix(".bin").rsplit(" ", 1)[1]))
+    chosen = {name: files[name] for name in numbered[:3 * len(ODD_NAMES)] if files[name] < 10 * 2**20}
+    folder = tmp_path_factory.mktemp("few")
+    for name in chosen:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes((root / name).read_bytes())
+    return folder, chosen
+
+
 @pytest.fixture
 def same_tree(tree):
-    """Asserts that a directory holds the tree, byte for byte, and nothing more."""
-    root, files = tree
-
-    def check(other):
+    """Asserts that a directory holds the tree (or the one that is named), byte for byte, and nothing more."""
+    def check(other, of=tree):
+        root, files = of
         found = {str(path.relative_to(other)) for path in other.rglob("*") if path.is_file()}
         assert found == set(files)
         for name in files:

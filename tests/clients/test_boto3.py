@@ -47,6 +47,11 @@ def bucket(s3, request):
     s3.delete_bucket(Bucket=name)
 
 
+def names_in(store, container):
+    """What lies in the container, as Swift's own listing has it."""
+    return Client(store.auth_url).get(container, query="?limit=10000").decode().splitlines()
+
+
 def code_of(call, **arguments):
     with pytest.raises(ClientError) as refused:
         call(**arguments)
@@ -190,6 +195,17 @@ def test_acls_are_swifts(store, s3, bucket):
     assert grants() == [("CanonicalUser", "FULL_CONTROL"), ("Group", "READ")]
     assert Client(store.auth_url).do("HEAD", bucket)["X-Container-Read"] == ".r:*,.rlistings"
     s3.put_bucket_acl(Bucket=bucket, ACL="private")
+    assert grants() == [("CanonicalUser", "FULL_CONTROL")]
+    everybody = {"Type": "Group", "URI": "http://acs.amazonaws.com/groups/global/AllUsers"}
+    owner = {"ID": "test:tester", "DisplayName": "test:tester"}
+    own = {"Grantee": {"Type": "CanonicalUser", **owner}, "Permission": "FULL_CONTROL"}
+    s3.put_bucket_acl(Bucket=bucket, AccessControlPolicy={"Owner": owner, "Grants": [own, {"Grantee": everybody, "Permission": "READ"}]})
+    assert Client(store.auth_url).do("HEAD", bucket)["X-Container-Read"] == ".r:*,.rlistings"
+    for grantee in ({"Type": "CanonicalUser", "ID": "test:tester3"}, {**everybody, "URI": everybody["URI"] + "x"}):
+        more = {"Owner": owner, "Grants": [own, {"Grantee": grantee, "Permission": "READ"}]}
+        code_of(s3.put_bucket_acl, Bucket=bucket, AccessControlPolicy=more)
+    assert grants() == [("CanonicalUser", "FULL_CONTROL"), ("Group", "READ")]
+    s3.put_bucket_acl(Bucket=bucket, AccessControlPolicy={"Owner": owner, "Grants": [own]})
     assert grants() == [("CanonicalUser", "FULL_CONTROL")]
     assert code_of(s3.get_object_lock_configuration, Bucket=bucket) == "ObjectLockConfigurationNotFoundError"
 

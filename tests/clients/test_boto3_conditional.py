@@ -147,3 +147,34 @@ def test_aborts_race_with_completions(store, clients, place):  # noqa: F811
             assert code_of(clients[0].head_object, Bucket=place, Key=key) == "404" and there == [404, 404]
         assert code_of(clients[0].list_parts, **which) == "NoSuchUpload"
         ends.add(bool(completed))
+
+
+def test_conditions_of_a_deletion(clients, place):
+    s3 = clients[0]  # noqa: F811
+    key = {"Bucket": place, "Key": "k"}
+    assert code_of(s3.delete_object, **key, IfMatch="*") == "NoSuchKey"
+    etag = s3.put_object(**key, Body=b"x")["ETag"]
+    assert code_of(s3.delete_object, **key, IfMatch='"wrong"') == "PreconditionFailed"
+    refused = s3.delete_objects(Bucket=place, Delete={"Objects": [{"Key": "k", "ETag": '"wrong"'}]})
+    assert [error["Code"] for error in refused["Errors"]] == ["PreconditionFailed"]
+    assert code_of(s3.delete_object, **key, IfMatch=etag, VersionId="null") == "NotImplemented"
+    s3.head_object(**key)
+    s3.delete_object(**key, IfMatch=etag)
+    assert code_of(s3.head_object, **key) == "404"
+    etag = s3.put_object(**key, Body=b"y")["ETag"]
+    assert "Errors" not in s3.delete_objects(Bucket=place, Delete={"Objects": [{"Key": "k", "ETag": etag}]})
+    s3.put_object(**key, Body=b"z")
+    s3.delete_object(**key, IfMatch="*")
+    assert code_of(s3.head_object, **key) == "404"
+
+
+def test_of_many_deletions_and_writes_on_one_entity_tag_one_wins(clients, place):
+    for _ in range(3):
+        etag = clients[0].put_object(Bucket=place, Key="k", Body=b"before")["ETag"]
+        calls = [lambda s3=s3: s3.delete_object(Bucket=place, Key="k", IfMatch=etag) for s3 in clients[:16]]  # noqa: F811
+        calls += [lambda s3=s3: s3.put_object(Bucket=place, Key="k", Body=b"after", IfMatch=etag) for s3 in clients[16:32]]  # noqa: F811
+        outcomes = at_once(calls)
+        won = [outcome for outcome in outcomes if isinstance(outcome, dict)]
+        assert len(won) == 1 and {outcome for outcome in outcomes if isinstance(outcome, str)} <= LOST | {"NoSuchKey"}, outcomes
+        is_there = any(isinstance(outcome, dict) for outcome in outcomes[16:])
+        assert ("Contents" in clients[0].list_objects_v2(Bucket=place)) == is_there

@@ -12,11 +12,14 @@ from harness import filters
 from harness.systems import running
 
 
-@pytest.fixture(scope="module")
-def store(request, tmp_path_factory):
-    """Servers whose gateway asks s3api before formpost, which takes every form for its own."""
+@pytest.fixture(scope="module", params=["formpost in front", "formpost behind"])
+def store(request, shared, tmp_path_factory):
+    """The pipeline that `martlet up` writes, and one whose gateway asks s3api before formpost."""
     if request.config.getoption("--sut") == "openstack":
         pytest.skip("OpenStack's s3api takes no forms")
+    if request.param == "formpost in front":
+        yield shared.get("up", "up")
+        return
     pipeline = filters.PIPELINE.replace("formpost ratelimit s3api", "s3api formpost ratelimit")
     yield from running("separate", tmp_path_factory.mktemp("forms"), overrides=filters.overrides(pipeline=pipeline))
 

@@ -30,14 +30,12 @@ import signal
 import sqlite3
 import sys
 import time
-import venv
 from pathlib import Path
 
-from harness.places import REPOSITORY
+from harness import environment as environments
 from harness.process import Process, run
 from harness.waiting import free_port, listening
 
-REQUIREMENTS = REPOSITORY / "tests/requirements-keystone.txt"
 ADMIN_PASSWORD = "secretadmin"
 SERVICE_PASSWORD = "swiftpassword"
 
@@ -98,20 +96,10 @@ def with_keystone(pipeline):
 
 def environment():
     """The virtual environment with Keystone, made by the first call."""
-    folder = Path(os.environ.get("MARTLET_KEYSTONE_VENV", REPOSITORY / ".venv-keystone"))
-    folder.mkdir(parents=True, exist_ok=True)
-    wanted = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
-    ready = folder / "ready"
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not ready.exists() or ready.read_text() != wanted:
-            venv.create(folder, with_pip=True, symlinks=True)
-            run([folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", REQUIREMENTS],
-                timeout=1200)
-            for stale in folder.glob("bootstrapped-*"):
-                shutil.rmtree(stale)
-            ready.write_text(wanted)
-    return folder
+    def anew(folder):
+        for stale in folder.glob("bootstrapped-*"):
+            shutil.rmtree(stale)
+    return environments.environment(".venv-keystone", "tests/requirements-keystone.txt", "MARTLET_KEYSTONE_VENV", anew=anew)
 
 
 def python():

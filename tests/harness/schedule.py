@@ -35,6 +35,8 @@ WEIGHTS = {
     "operator/test_package.py": 40,
     "interop/test_s3_acl.py": 40,
     "operator/test_dispersion.py": 40,
+    "clients/test_operations.py": 40,
+    "clients/test_aws_command.py": 30,
     "interop/test_object_replication.py": 40,
     "api/test_listing_names.py": 40,
     "api/test_staticweb.py": 20,
@@ -46,6 +48,8 @@ WEIGHTS = {
     "clients/test_rclone.py": 20,
     "clients/test_swift_command.py": 20,
     "clients/test_curl.py": 20,
+    "clients/test_python_clients.py": 20,
+    "clients/test_s3cmd.py": 20,
 }
 
 

@@ -49,6 +49,9 @@ impl ConnectionRequests {
             _share: None,
         };
         let expects = request.headers().contains_key(http::header::EXPECT);
+        // hyper sends no `100 Continue` for a body without bytes. Clients on botocore (the `aws` command, for an empty file)
+        // take the final answer for a refusal then, and can read no other one from this connection.
+        let is_uncontinued = expects && http_body::Body::is_end_stream(request.body());
         let stays = asks_to_stay(request.headers());
         let unread = Unread::default();
         let mut request =
@@ -60,7 +63,7 @@ impl ConnectionRequests {
         let mut response = self.serve(request, &mut end).await;
         let is_read = unread.finish(expects, &*self.clock).await;
         let is_last = *self.leaving.borrow() || self.age.as_ref().is_some_and(CredentialsAge::is_over);
-        if !is_read || is_last {
+        if !is_read || is_last || is_uncontinued {
             let close = http::HeaderValue::from_static("close");
             response.headers_mut().insert(http::header::CONNECTION, close);
         } else if stays {

@@ -199,6 +199,21 @@ async fn informational_answers_carry_headers() {
     );
 }
 
+/// hyper sends no `100 Continue` for a body without bytes; botocore cannot read a second answer from a connection then.
+#[tokio::test]
+async fn a_connection_ends_behind_an_empty_body_that_was_announced() {
+    let set = start();
+    let mut socket = tokio::net::TcpStream::connect(("127.0.0.1", set.port)).await.unwrap();
+    let head = "PUT /sda/1/a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n";
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut got = String::new();
+    socket.read_to_string(&mut got).await.unwrap();
+    assert!(
+        got.starts_with("HTTP/1.1 200 OK\r\n") && got.to_lowercase().contains("\r\nconnection: close\r\n"),
+        "{got}"
+    );
+}
+
 /// A body with headers at its end goes as MIME to a node that says it reads those, and to no other.
 #[tokio::test]
 async fn footers_go_only_to_who_reads_them() {

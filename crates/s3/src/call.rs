@@ -19,10 +19,12 @@ pub struct S3Call {
 }
 
 /// Parameters that name a part of a bucket or an object, or an operation on it.
-const SUBRESOURCES: [&str; 33] = [
+const SUBRESOURCES: [&str; 42] = [
+    "abac",
     "accelerate",
     "acl",
     "analytics",
+    "annotation",
     "attributes",
     "cors",
     "delete",
@@ -33,6 +35,11 @@ const SUBRESOURCES: [&str; 33] = [
     "lifecycle",
     "location",
     "logging",
+    "metadataAnnotationTable",
+    "metadataConfiguration",
+    "metadataInventoryTable",
+    "metadataJournalTable",
+    "metadataTable",
     "metrics",
     "notification",
     "object-lock",
@@ -41,11 +48,13 @@ const SUBRESOURCES: [&str; 33] = [
     "policy",
     "policyStatus",
     "publicAccessBlock",
+    "renameObject",
     "replication",
     "requestPayment",
     "restore",
     "retention",
     "select",
+    "session",
     "tagging",
     "torrent",
     "uploadId",

@@ -2,8 +2,9 @@
 //!
 //! Always holds: what an answer says of readers and writers is what `X-Container-Read` and `X-Container-Write` say.
 
-use super::bucket::{canned_acl, empty};
+use super::bucket::{READABLE, WRITABLE, canned_acl, empty};
 use super::{Done, Operation, document};
+use crate::acl::{AccessControl, AclGrantee, AclGroup, AclPermission};
 use crate::error::{NOT_IMPLEMENTED, S3Error};
 use crate::xml::XmlWriter;
 use http::{HeaderMap, Method};
@@ -36,12 +37,16 @@ pub(super) async fn object_acl(operation: Operation<'_>) -> Done {
     )))
 }
 
-/// PutBucketAcl with one of the canned lists that Swift can express.
-pub(super) async fn put_bucket_acl(operation: Operation<'_>) -> Done {
-    let Some(acl) = operation.request.header("x-amz-acl") else {
-        return Err(NOT_IMPLEMENTED.saying("Access control lists are taken as canned lists (x-amz-acl) only."));
+/// PutBucketAcl with a list that Swift can express: a canned one, or grants, in headers or as a document.
+pub(super) async fn put_bucket_acl(mut operation: Operation<'_>) -> Done {
+    let (read, write) = match operation.request.header("x-amz-acl") {
+        Some(acl) => canned_acl(acl)?,
+        None => {
+            let owner = operation.user();
+            let list = operation.wanted(&AccessControl::private(&owner), None).await?;
+            expressed(&list)?
+        }
     };
-    let (read, write) = canned_acl(acl)?;
     let mut post = operation.further(Method::POST, operation.container());
     post.set_header("x-container-read", read);
     post.set_header("x-container-write", write);
@@ -50,6 +55,23 @@ pub(super) async fn put_bucket_acl(operation: Operation<'_>) -> Done {
         true => Ok(empty(200)),
         false => Err(operation.bucket_refusal(&response)),
     }
+}
+
+/// The list as `X-Container-Read` and `X-Container-Write`, which know the owner and everybody.
+fn expressed(list: &AccessControl) -> Result<(&'static str, &'static str), S3Error> {
+    let (mut read, mut write) = ("", "");
+    for (permission, grantee) in &list.grants {
+        match (permission, grantee) {
+            (_, AclGrantee::User(user)) if Some(user) == list.owner.as_ref() => {}
+            (AclPermission::Read, AclGrantee::Group(AclGroup::AllUsers)) => read = READABLE,
+            (AclPermission::Write, AclGrantee::Group(AclGroup::AllUsers)) => write = WRITABLE,
+            _ => {
+                let text = "Without s3_acl a list grants READ and WRITE to all users, and else nothing.";
+                return Err(NOT_IMPLEMENTED.saying(text));
+            }
+        }
+    }
+    Ok((read, write))
 }
 
 impl Operation<'_> {

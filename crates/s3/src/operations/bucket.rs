@@ -99,12 +99,16 @@ fn check_location(operation: &Operation<'_>, body: &[u8]) -> Result<(), S3Error>
     Ok(())
 }
 
+/// `X-Container-Read` and `X-Container-Write` of buckets that are everybody's.
+pub(super) const READABLE: &str = ".r:*,.rlistings";
+pub(super) const WRITABLE: &str = ".r:*";
+
 /// Readers and writers, as `X-Container-Read` and `X-Container-Write` have them.
 pub(super) fn canned_acl(name: &str) -> Result<(&'static str, &'static str), S3Error> {
     match name {
         "private" | "bucket-owner-read" | "bucket-owner-full-control" => Ok(("", "")),
-        "public-read" => Ok((".r:*,.rlistings", "")),
-        "public-read-write" => Ok((".r:*,.rlistings", ".r:*")),
+        "public-read" => Ok((READABLE, "")),
+        "public-read-write" => Ok((READABLE, WRITABLE)),
         "authenticated-read" | "log-delivery-write" => Err(crate::error::NOT_IMPLEMENTED.about("Acl", name)),
         _ => Err(crate::error::INVALID_ARGUMENT
             .about("ArgumentName", "x-amz-acl")

@@ -1,5 +1,5 @@
-//! Writes on a condition (`If-None-Match: *`, `If-Match`), and those that must not meet another of the same key:
-//! CompleteMultipartUpload and AbortMultipartUpload.
+//! Writes on a condition (`If-None-Match: *`, `If-Match`), deletions on one (`If-Match`), and those that must not meet
+//! another of the same key: CompleteMultipartUpload and AbortMultipartUpload.
 //!
 //! The write lock of the key is taken when the body is there, then the key is looked at, then the last piece of the
 //! body is let go; storage takes it only under the lock (`request-pipeline`, `write_lock.rs`). So of all writers with a
@@ -34,7 +34,7 @@ pub(super) const LONG_LEASE: Duration = Duration::from_secs(60);
 enum WriteCondition {
     /// There is no such key.
     Absent,
-    /// There is one, with this entity tag.
+    /// There is one, with this entity tag; `*` is any, of deletions only.
     Present(String),
 }
 
@@ -64,7 +64,7 @@ impl WriteCondition {
             (Self::Absent, None) => Ok(()),
             (Self::Absent, Some(_)) => failed("If-None-Match"),
             (Self::Present(_), None) => Err(NO_SUCH_KEY.about("Key", key)),
-            (Self::Present(wanted), Some(etag)) if *wanted == etag.trim_matches('"') => Ok(()),
+            (Self::Present(wanted), Some(etag)) if wanted == "*" || *wanted == etag.trim_matches('"') => Ok(()),
             (Self::Present(_), Some(_)) => failed("If-Match"),
         }
     }
@@ -92,6 +92,25 @@ impl Operation<'_> {
         Ok(Some(Arc::new(gate)))
     }
 
+    /// The gate of a deletion of a key with this entity tag (`*`: any), where the client names one; it has been passed.
+    pub(super) async fn pass_to_delete(
+        &self,
+        key: &str,
+        version: Option<&str>,
+        etag: Option<&str>,
+    ) -> Result<Option<WriteGate>, S3Error> {
+        let Some(etag) = etag else { return Ok(None) };
+        if version.is_some() {
+            return Err(NOT_IMPLEMENTED.saying("A condition of a deletion is about the current version."));
+        }
+        let gate = WriteGate {
+            condition: Some(WriteCondition::Present(etag.trim().trim_matches('"').to_owned())),
+            ..self.bare_gate_of(key).await
+        };
+        gate.pass(LEASE).await?;
+        Ok(Some(gate))
+    }
+
     /// The gate of a write of the key, with the client's condition if there is one.
     pub(super) async fn write_gate(&self) -> Result<WriteGate, S3Error> {
         let condition = WriteCondition::read(&self.request.headers)?;
@@ -103,7 +122,11 @@ impl Operation<'_> {
 
     /// The same without a condition.
     pub(super) async fn bare_gate(&self) -> WriteGate {
-        let entity = self.container().with_object(self.key());
+        self.bare_gate_of(self.key()).await
+    }
+
+    async fn bare_gate_of(&self, key: &str) -> WriteGate {
+        let entity = self.container().with_object(key);
         let container = self.next.info().container(&self.account().account, self.bucket()).await;
         let mut random = [0; 16];
         self.service.world.random.fill(&mut random);
@@ -118,7 +141,7 @@ impl Operation<'_> {
             condition: None,
             head: Mutex::new(self.newest(entity)),
             next: self.next.clone(),
-            key: self.key().to_owned(),
+            key: key.to_owned(),
         }
     }
 

@@ -13,8 +13,13 @@ use http::HeaderMap;
 /// Bytes of the document: a thousand keys of 1,024 characters, each of them escaped.
 const LARGEST_DOCUMENT: u64 = 8 << 20;
 
-/// A key, perhaps one version of it.
-type Wanted = (String, Option<String>);
+/// A key, perhaps one version of it, perhaps only with this entity tag.
+#[derive(Debug, PartialEq, Eq)]
+struct Wanted {
+    key: String,
+    version: Option<String>,
+    etag: Option<String>,
+}
 
 /// DeleteObjects.
 pub(super) async fn delete(mut operation: Operation<'_>) -> Done {
@@ -39,22 +44,15 @@ pub(super) async fn delete(mut operation: Operation<'_>) -> Done {
     let operation = &operation;
     let concurrency = operation.service.settings.multi_delete_concurrency.0;
     let results: Vec<(Wanted, Result<HeaderMap, S3Error>)> = futures_util::stream::iter(keys)
-        .map(|(key, version)| async move {
-            let admitted = match operation.admit_deletion(&key, version.as_deref()).await {
-                Ok(()) => operation.may_delete(&key),
-                Err(refusal) => Err(refusal),
-            };
-            let result = match admitted {
-                Ok(()) => delete_key(operation, &key, version.as_deref()).await,
-                Err(refusal) => Err(refusal),
-            };
-            ((key, version), result)
+        .map(|wanted| async move {
+            let result = delete_one(operation, &wanted).await;
+            (wanted, result)
         })
         .buffered(concurrency)
         .collect()
         .await;
     let mut xml = XmlWriter::document("DeleteResult");
-    for ((key, version), result) in &results {
+    for (Wanted { key, version, .. }, result) in &results {
         match result {
             Ok(_) if is_quiet => {}
             Ok(shown) => {
@@ -85,6 +83,16 @@ pub(super) async fn delete(mut operation: Operation<'_>) -> Done {
     Ok(document(xml))
 }
 
+async fn delete_one(operation: &Operation<'_>, wanted: &Wanted) -> Result<HeaderMap, S3Error> {
+    let (key, version) = (wanted.key.as_str(), wanted.version.as_deref());
+    operation.admit_deletion(key, version).await?;
+    operation.may_delete(key)?;
+    let gate = operation.pass_to_delete(key, version, wanted.etag.as_deref()).await?;
+    let deleted = delete_key(operation, key, version).await;
+    drop(gate);
+    deleted
+}
+
 /// The keys, and whether only failures are to be reported.
 fn read(body: &[u8], most: usize) -> Result<(Vec<Wanted>, bool), S3Error> {
     let document = Element::parse(body).map_err(|_| MALFORMED_XML)?;
@@ -101,7 +109,12 @@ fn read(body: &[u8], most: usize) -> Result<(Vec<Wanted>, bool), S3Error> {
         if key.contains('\0') {
             return Err(MALFORMED_XML.into());
         }
-        keys.push((key, version.map(str::to_owned)));
+        let etag = object.text_of("ETag").filter(|etag| !etag.is_empty());
+        keys.push(Wanted {
+            key,
+            version: version.map(str::to_owned),
+            etag: etag.map(str::to_owned),
+        });
     }
     if keys.is_empty() || keys.len() > most {
         return Err(MALFORMED_XML.into());
@@ -120,7 +133,14 @@ mod tests {
     fn documents_are_right_or_refused() {
         let keys = |text: &str| read(text.as_bytes(), 2);
         let good = "<Delete xmlns='x'><Quiet>true</Quiet><Object><Key>a b</Key></Object></Delete>";
-        assert_eq!(keys(good), Ok((vec![("a b".into(), None)], true)));
+        let wanted = |key: &str, etag: Option<&str>| Wanted {
+            key: key.into(),
+            version: None,
+            etag: etag.map(str::to_owned),
+        };
+        assert_eq!(keys(good), Ok((vec![wanted("a b", None)], true)));
+        let conditional = "<Delete><Object><Key>a</Key><ETag>\"x\"</ETag></Object></Delete>";
+        assert_eq!(keys(conditional), Ok((vec![wanted("a", Some("\"x\""))], false)));
         for bad in [
             "<Delete/>",
             "<Other><Object><Key>a</Key></Object></Other>",

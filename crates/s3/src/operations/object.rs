@@ -265,7 +265,12 @@ async fn words(response: Response) -> String {
 
 /// DeleteObject: what is not there is deleted already.
 pub(super) async fn delete(operation: Operation<'_>) -> Done {
-    let shown = delete_key(&operation, operation.key(), operation.call.parameter("versionId")).await?;
+    let (key, version) = (operation.key(), operation.call.parameter("versionId"));
+    let gate = operation
+        .pass_to_delete(key, version, operation.request.header("if-match"))
+        .await?;
+    let shown = delete_key(&operation, key, version).await?;
+    drop(gate);
     let mut answer = empty(204);
     answer.headers_mut().extend(shown);
     Ok(answer)

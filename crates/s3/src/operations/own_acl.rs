@@ -65,7 +65,11 @@ async fn put(mut operation: Operation<'_>) -> Done {
 impl Operation<'_> {
     /// The list that the request wants in place of the old one, whose owner stays. What has no owner becomes the
     /// user's.
-    async fn wanted(&mut self, old: &AccessControl, bucket_owner: Option<&str>) -> Result<AccessControl, S3Error> {
+    pub(super) async fn wanted(
+        &mut self,
+        old: &AccessControl,
+        bucket_owner: Option<&str>,
+    ) -> Result<AccessControl, S3Error> {
         let owner = old.owner.clone().unwrap_or_else(|| self.user());
         let signed = self.signed_body();
         let asked = acl::asked(&self.request.headers, &owner, bucket_owner)?;

@@ -162,6 +162,12 @@ impl FormPost {
     }
 }
 
+/// Whether the path is that of a bucket or the root, where no form of Swift can go: forms of S3 are `s3api`'s, which
+/// may stand behind.
+fn is_of_bucket(path: &str) -> bool {
+    !path.trim_matches('/').contains('/')
+}
+
 #[async_trait::async_trait]
 impl Feature for FormPost {
     fn name(&self) -> &'static str {
@@ -178,7 +184,7 @@ impl Feature for FormPost {
 
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
         let boundary = match request.method {
-            Method::POST => boundary_of(&request),
+            Method::POST if !is_of_bucket(&request.path) => boundary_of(&request),
             _ => None,
         };
         let Some(boundary) = boundary else {

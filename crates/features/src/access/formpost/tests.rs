@@ -209,7 +209,7 @@ async fn forms_are_refused_as_openstack_refuses_them() {
     }
     let form = form(&good, &file);
     let invalid = (401, "FormPost: Invalid Signature".to_owned(), 0);
-    for path in ["/v1/a/c/q", "/v2/a/c/p", "/v1/a", "/x"] {
+    for path in ["/v1/a/c/q", "/v2/a/c/p", "/v1/a", "/x/y"] {
         assert_eq!(outcome_of(path, &form).await, invalid, "{path}");
     }
     assert_eq!(
@@ -240,16 +240,19 @@ async fn other_requests_pass() {
     let kept = stored.0.clone();
     let feature = FormPost::new(FormPostSettings::default(), Arc::new(RealClock::new()));
     let pipeline = Pipeline::new(vec![Arc::new(feature)], Arc::new(stored));
-    for (method, kind) in [
-        ("PUT", "multipart/form-data; boundary=B"),
-        ("POST", "multipart/form-data"),
-        ("POST", "multipart/form-data; boundary="),
-        ("POST", "Multipart/Form-Data; boundary=B"),
-        ("POST", "text/plain"),
+    for (method, path, kind) in [
+        ("PUT", "/v1/a/c", "multipart/form-data; boundary=B"),
+        ("POST", "/v1/a/c", "multipart/form-data"),
+        ("POST", "/v1/a/c", "multipart/form-data; boundary="),
+        ("POST", "/v1/a/c", "Multipart/Form-Data; boundary=B"),
+        ("POST", "/v1/a/c", "text/plain"),
+        ("POST", "/bucket", "multipart/form-data; boundary=B"),
+        ("POST", "/bucket/", "multipart/form-data; boundary=B"),
+        ("POST", "/", "multipart/form-data; boundary=B"),
     ] {
         pipeline
-            .run(with_headers(request(method, "/v1/a/c"), &[("content-type", kind)]))
+            .run(with_headers(request(method, path), &[("content-type", kind)]))
             .await;
     }
-    assert_eq!(kept.lock().len(), 5);
+    assert_eq!(kept.lock().len(), 8);
 }
