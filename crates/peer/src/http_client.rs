@@ -214,6 +214,7 @@ async fn give_back(idle: &Pool, server: Server, mut connection: HttpConnection) 
 }
 
 /// What can be sent once more after it has left.
+#[expect(clippy::large_enum_variant, reason = "one for each request, on its way")]
 enum Repeated {
     /// Nothing: the node may have done what was asked.
     Never,

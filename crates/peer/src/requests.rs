@@ -49,8 +49,8 @@ impl ConnectionRequests {
             _share: None,
         };
         let expects = request.headers().contains_key(http::header::EXPECT);
-        // hyper sends no `100 Continue` for a body without bytes. Clients on botocore (the `aws` command, for an empty file)
-        // take the final answer for a refusal then, and can read no other one from this connection.
+        // hyper sends no `100 Continue` for a body without bytes. Clients on botocore (the `aws` command, for an empty
+        // file) take the final answer for a refusal then, and can read no other one from this connection.
         let is_uncontinued = expects && http_body::Body::is_end_stream(request.body());
         let stays = asks_to_stay(request.headers());
         let unread = Unread::default();
