@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from clients.test_boto3 import client_of
 from harness.client import Client
 from harness.memcached import Memcached
 from harness.systems import make
@@ -86,6 +87,49 @@ def test_each_request_is_measured_and_logged(watched, ask):
         theirs, ours = (metrics_and_lines(side, ask, found, before) for side, found, before in zip(watched, metrics, lines))
         assert ask[1] == "/healthcheck" or all(theirs), "neither measured nor logged yet"
         assert theirs == ours
+        return True
+
+    until(same, within=30, what="the same metrics and lines")
+
+
+S3_ASKS = {
+    "PUT": lambda s3: s3.put_object(Bucket="bucket", Key="o", Body=b"hello"),
+    "GET": lambda s3: s3.get_object(Bucket="bucket", Key="o")["Body"].read(),
+    "HEAD": lambda s3: s3.head_object(Bucket="bucket", Key="o"),
+    "GET of the list": lambda s3: s3.list_objects(Bucket="bucket"),
+    "DELETE": lambda s3: s3.delete_object(Bucket="bucket", Key="o"),
+    "POST of a deletion": lambda s3: s3.delete_objects(Bucket="bucket", Delete={"Objects": [{"Key": "one"}, {"Key": "other"}]}),
+}
+
+
+@pytest.fixture(scope="module")
+def buckets(watched):
+    clients = [client_of(side.system) for side in watched]
+    for s3 in clients:
+        s3.create_bucket(Bucket="bucket")
+    return clients
+
+
+@pytest.mark.parametrize("name", S3_ASKS)
+def test_each_request_of_s3_is_measured_and_logged_once(watched, buckets, name):
+    for s3 in buckets:
+        for key in ["o", "one", "other"]:
+            s3.put_object(Bucket="bucket", Key=key, Body=b"hello")
+    for side in watched:
+        until(lambda side=side: not side.metrics(), what="the metrics before")
+    lines, metrics = [len(side.lines()) for side in watched], [[], []]
+    for s3 in buckets:
+        S3_ASKS[name](s3)
+
+    def same():
+        for side, found in zip(watched, metrics):
+            found += side.metrics()
+        ask = (name.split()[0], "/bucket")
+        theirs, ours = (metrics_and_lines(side, ask, found, before) for side, found, before in zip(watched, metrics, lines))
+        # The XML of the two differs in length.
+        theirs, ours = (([metric[:3] for metric in measured], [re.sub(r" 200 200 (\S+) \d\d+ ", r" 200 200 \1 BYTES ", line) for line in written])
+                        for measured, written in (theirs, ours))
+        assert len(ours[1]) == 1 and theirs == ours
         return True
 
     until(same, within=30, what="the same metrics and lines")

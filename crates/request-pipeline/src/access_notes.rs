@@ -5,7 +5,7 @@
 
 use parking_lot::Mutex;
 use std::sync::Arc;
-use vocabulary::PolicyIndex;
+use vocabulary::{EntityPath, PolicyIndex};
 
 /// Shared by all code that handles one request.
 #[derive(Clone, Default)]
@@ -22,6 +22,8 @@ pub struct AccessFacts {
     pub remarks: Vec<String>,
     /// Which feature asked by itself: `TU`, `SLO`, …; `None` for what the client asked.
     pub source: Option<&'static str>,
+    /// What it is about, where its path is not one of Swift's.
+    pub entity: Option<Arc<EntityPath>>,
     logged: bool,
 }
 
@@ -46,6 +48,11 @@ impl AccessNotes {
     /// Notes the storage policy.
     pub fn set_policy(&self, policy: PolicyIndex) {
         self.0.lock().policy = Some(policy);
+    }
+
+    /// Notes what it is about.
+    pub fn set_entity(&self, entity: EntityPath) {
+        self.0.lock().entity = Some(Arc::new(entity));
     }
 
     /// Notes something worth knowing.

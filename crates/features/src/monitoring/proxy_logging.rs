@@ -198,9 +198,18 @@ impl Pending {
         self.policy.or(self.notes.read().policy.map(|policy| policy.0))
     }
 
+    /// What features know of a path that is not Swift's.
+    fn noted_entity(&self) -> Option<Arc<EntityPath>> {
+        match self.entity {
+            Some(_) => None,
+            None => self.notes.read().entity,
+        }
+    }
+
     /// Calls `send` with the name that metrics of this request begin with, and with that of its policy's.
     fn each_metric(&self, send: impl Fn(std::fmt::Arguments<'_>)) {
-        let kind = match self.entity.as_deref() {
+        let noted = self.noted_entity();
+        let kind = match self.entity.as_deref().or(noted.as_deref()) {
             None => "UNKNOWN",
             Some(EntityPath { container: None, .. }) => "account",
             Some(EntityPath { object: None, .. }) => "container",
@@ -256,7 +265,7 @@ impl Pending {
             policy: self.policy.or(noted.policy.map(|policy| policy.0)),
             first_byte: self.first_byte,
             wire_status: self.wire_status,
-            entity: self.entity.as_deref(),
+            entity: self.entity.as_deref().or(noted.entity.as_deref()),
             user: noted.user.as_deref().unwrap_or_default(),
             style: &self.sinks.style,
         });

@@ -68,11 +68,12 @@ use crate::xml::XmlWriter;
 use http::Method;
 use http::header::HeaderValue;
 use identity::{KeyHolder, SignedRequest, VerifiedKey};
+use peer::message::header_names::X_POLICY_INDEX;
 use request_pipeline::cors::{self, CorsSettings};
 use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use settings::S3ApiSettings;
 use std::sync::Arc;
-use vocabulary::{EntityPath, Limits};
+use vocabulary::{EntityPath, Limits, PolicyIndex};
 use world::World;
 
 /// In the access log, of requests that an operation sends besides the client's own.
@@ -165,6 +166,9 @@ impl Feature for S3Operations {
             }
             _ => None,
         };
+        if let Some(entity) = &request.entity {
+            request.notes.set_entity(addressed(&entity.account, &call));
+        }
         let mut operation = Operation {
             service: self,
             request,
@@ -186,6 +190,16 @@ impl Feature for S3Operations {
         }
         response.extensions_mut().insert(InS3sForm);
         response
+    }
+}
+
+/// What a call is about, in an account.
+fn addressed(account: &str, call: &S3Call) -> EntityPath {
+    let account = EntityPath::account(account);
+    match (&call.bucket, &call.key) {
+        (None, _) => account,
+        (Some(bucket), None) => account.with_container(bucket.as_str()),
+        (Some(bucket), Some(key)) => account.with_container(bucket.as_str()).with_object(key.as_str()),
     }
 }
 
@@ -346,7 +360,11 @@ impl Operation<'_> {
 
     /// A request besides the client's own, authorised like it, or allowed by what S3's own lists grant.
     fn further(&self, method: Method, entity: EntityPath) -> ClientRequest {
-        let further = self.request.subrequest(method, entity, SOURCE);
+        let mut further = self.request.subrequest(method, entity, SOURCE);
+        // The line of the client's request is that of all that S3 does for it.
+        if self.request.notes.is_line_claimed() {
+            further.notes = self.request.notes.clone();
+        }
         match &self.allowed {
             Some(allowed) if !allowed.by_policy => further.preauthorised(),
             _ => further,
@@ -354,7 +372,15 @@ impl Operation<'_> {
     }
 
     async fn send(&self, request: ClientRequest) -> Response {
-        self.next.clone().run(request).await
+        let response = self.next.clone().run(request).await;
+        let policy = response
+            .headers()
+            .get(X_POLICY_INDEX)
+            .and_then(|value| value.to_str().ok()?.parse().ok());
+        if let Some(policy) = policy {
+            self.request.notes.set_policy(PolicyIndex(policy));
+        }
+        response
     }
 
     /// A 404 of an object's request: is there no object, or no bucket?
