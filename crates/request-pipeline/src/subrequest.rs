@@ -22,17 +22,11 @@ impl Request {
     /// this one is. `entity` may be of another account.
     pub fn subrequest(&self, method: Method, entity: EntityPath, source: &'static str) -> ClientRequest {
         let found = |name: HeaderName| Some((name.clone(), self.headers.get(name)?.clone()));
-        let mut request = Box::new(Request {
-            method,
-            headers: INHERITED.into_iter().filter_map(found).collect(),
-            query: String::new(),
-            notes: AccessNotes::of_feature(source),
-            is_synced: false,
-            own_content_type: false,
-            is_owner: false,
-            acl: None,
-            ..*self.without_body()
-        });
+        let mut request = self.copy(method, INHERITED.into_iter().filter_map(found).collect());
+        request.query.clear();
+        request.notes = AccessNotes::of_feature(source);
+        (request.is_synced, request.own_content_type, request.is_owner) = (false, false, false);
+        request.acl = None;
         if let Some(user) = self.notes.read().user {
             request.notes.set_user(user);
         }
@@ -49,14 +43,19 @@ impl Request {
 
     /// The same request again, without its body (which only one can have).
     pub fn without_body(&self) -> ClientRequest {
+        self.copy(self.method.clone(), self.headers.clone())
+    }
+
+    /// The same request without its body, with another method and other headers.
+    fn copy(&self, method: Method, headers: HeaderMap) -> ClientRequest {
         Box::new(Request {
-            method: self.method.clone(),
+            method,
             raw_path: self.raw_path.clone(),
             path: self.path.clone(),
             query: self.query.clone(),
             api_version: self.api_version.clone(),
             entity: self.entity.clone(),
-            headers: self.headers.clone(),
+            headers,
             body: Body::empty(),
             from: self.from,
             scheme: self.scheme,
