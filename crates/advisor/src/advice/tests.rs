@@ -30,6 +30,23 @@ fn first(changes: &[(&str, &str)]) -> Pitfall {
 }
 
 #[test]
+fn a_drive_that_is_lost_serves_nothing() {
+    let of = |drives: &str| {
+        looked_at(&[
+            ("storage_nodes = 12", "storage_nodes = 1"),
+            ("drives = 12", drives),
+            ("replicas = 3\npart", "replicas = 1\npart"),
+        ])
+    };
+    let two = of("drives = 2");
+    assert_eq!(two.degraded[0].lost, "a drive");
+    // One of two serves, with what rebuilding leaves of it.
+    let share = two.degraded[0].requests.value / two.throughput.requests.value;
+    assert!((share - 0.5 * 0.8).abs() < 1e-9, "{share}");
+    assert!(of("drives = 1").degraded.is_empty());
+}
+
+#[test]
 fn nothing_is_wrong_with_a_sound_cluster() {
     let names: Vec<Pitfall> = looked_at(&[]).pitfalls;
     assert_eq!(names, []);
