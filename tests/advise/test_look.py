@@ -505,6 +505,16 @@ def test_mistakes_are_named(tmp_path):
     (tmp_path / "object.ring.gz").write_text("no ring")
     assert f"{tmp_path}/object.ring.gz" in fails("--swift-dir", tmp_path)
     write_rings(tmp_path, [("127.0.0.1", 1)])
+    # What is there and cannot be read, or is named and is not there, was not seen.
+    conf = tmp_path / "proxy-server.conf"
+    look = [martlet(), "advise", "look", "--swift-dir", tmp_path]
+    assert str(conf) not in run(look).stdout
+    assert f"memcached: cannot read {conf}" in run([*look, "--proxy-conf", conf]).stdout
+    conf.write_text("[pipeline:main]\npipelin = proxy-server\n")
+    assert f"memcached: {conf}: there is no pipeline in [pipeline:main]" in run(look).stdout
+    conf.write_bytes(b"\xff\xfe")
+    assert f"memcached: cannot read {conf}" in run(look).stdout
+    conf.unlink()
     other = tmp_path / "other"
     other.write_text("{}")
     assert f"{other}: expected what `martlet advise look --json` prints" in fails("--swift-dir", tmp_path, "--before", other)
