@@ -119,6 +119,12 @@ pub async fn load(
     let done = wait(world, &manifest.path, child, cluster, Some(window)).await;
     cluster.limit(false)?;
     let busy = done?;
+    if busy.is_none() && cluster.used().is_some() {
+        let why = format!("{}: its processor time was looked at less than twice", run.name);
+        return Err(Fault::caller(
+            why + ": measure longer, on a machine that does nothing else",
+        ));
+    }
     let report = read_text(world, &manifest.path)?;
     let what = runs::MeasuredCluster::plain(run.gateways, run.storage_nodes, "");
     let read = runs::runs(&run.name, &report, &what).map_err(|fault| fault.within(&run.name))?;
