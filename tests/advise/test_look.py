@@ -390,6 +390,8 @@ def test_limits_that_refuse(ours):
 
 
 def test_when_capacity_ends_and_how_devices_come_in(ours, tmp_path):
+    # Enough to grow by and to move in steps, whichever tests stored something before.
+    fill(ours, ["grown"], 30, body=b"x" * 100_000)
     report = ours.look()
     # As if it had been written a day ago, with 20 MiB less on the devices.
     report["seen"]["at"] -= 86400

@@ -161,8 +161,8 @@ fn not_varied(points: &[MeasuredPoint]) -> Vec<&'static str> {
     same.map(|(name, _)| name).collect()
 }
 
-/// A size that lies far from the two measured ones beside it. The curve takes what a request and what a byte costs a node
-/// for two resources, which the node has only one of: it says too much where both cost about the same.
+/// A size that lies far from the two measured ones beside it. The curve takes what a request and what a byte costs a
+/// node for two resources, which the node has only one of: it says too much where both cost about the same.
 fn between_sizes(asked: f64, measured: impl Iterator<Item = f64> + Clone) -> Option<Extrapolation> {
     let below = measured.clone().filter(|size| *size <= asked).fold(0.0, f64::max);
     let above = measured.filter(|size| *size >= asked).fold(f64::INFINITY, f64::min);
