@@ -117,6 +117,22 @@ fn the_cause_of_each_mistuned_cluster_comes_first() {
 }
 
 #[test]
+fn more_cores_are_no_remedy_for_full_ports() {
+    let of = |network: &str| {
+        let kind = |network: &str| format!("cores = 32\nmemory = \"128GiB\"\nnetwork = \"{network}\"");
+        let slow = kind(network).replace("32", "1");
+        let found = looked_at(&[("gateways = 4\nst", "gateways = 1\nst"), (&kind("100Gbit/s"), &slow)]).pitfalls;
+        found
+            .into_iter()
+            .find(|one| one.name == "weak-gateways")
+            .unwrap()
+            .remedy
+    };
+    assert!(of("100Gbit/s").ends_with("or fewer with more cores"));
+    assert!(of("1Gbit/s").contains("networks end before their processors"));
+}
+
+#[test]
 fn a_cluster_that_lost_something_bears_less() {
     let answer = looked_at(&[]);
     let lost: Vec<&str> = answer.degraded.iter().map(|one| one.lost).collect();
