@@ -390,6 +390,8 @@ def test_limits_that_refuse(ours):
 
 
 def test_when_capacity_ends_and_how_devices_come_in(ours, tmp_path):
+    # Enough to grow by and to move in steps, whichever tests stored something before.
+    fill(ours, ["grown"], 30, body=b"x" * 100_000)
     report = ours.look()
     # As if it had been written a day ago, with 20 MiB less on the devices.
     report["seen"]["at"] -= 86400
@@ -474,7 +476,7 @@ class EndlessServer:
 
 HUGE = {"device": "x" * 5000, "mounted": True, "size": 1e308, "used": -5}
 NONSENSE = {"/recon/diskusage": [HUGE, [], {"device": "sd0", "mounted": True, "size": "many", "used": None}, 7], "/recon/ringmd5": ["no", {}],
-            "/recon/swiftconfmd5": {"swift.conf": "\x1b[31mred"}, "/recon/quarantined": [], "/recon/driveaudit": {"drive_audit_errors": "x"},
+            "/recon/swiftconfmd5": {"swift.conf": "\x1b[31mred"}, "/recon/quarantined": {"objects": 1e308, "containers": 1e308}, "/recon/driveaudit": {"drive_audit_errors": "x"},
             "/recon/replication/object": {"object_replication_last": "never"}, "/recon/async": None, "/recon/updater/object": 5,
             "/recon/replication/container": 3, "/recon/replication/account": []}
 
@@ -487,11 +489,19 @@ def test_hostile_answers_are_bounded(tmp_path):
         done = run(["/usr/bin/time", "-f", "%M", martlet(), "advise", "look", "--swift-dir", tmp_path / "etc", "--top", "50"], check=False)
         assert done.returncode == 0 and time.monotonic() - begun < 10, done
         assert f"object server 127.0.0.2:{endless.port}" in done.stdout
-        assert "\x1b" not in done.stdout
+        assert "\x1b" not in done.stdout and "0" * 20 not in done.stdout
         assert int(done.stderr.split()[-1]) < 300_000, done.stderr
     finally:
         nonsense.stop()
         endless.stop()
+
+
+def test_json_names_what_a_text_only_counts(tmp_path):
+    write_rings(tmp_path, [(f"127.0.0.{number}", 1) for number in range(1, 6)])
+    look = [martlet(), "advise", "look", "--swift-dir", tmp_path]
+    cause = next(one for one in json.loads(run([*look, "--json"]).stdout)["causes"] if one["name"] == "server-does-not-answer")
+    assert len({one["figure"] for one in cause["evidence"]}) == len(cause["evidence"]) == 15
+    assert "   seen    7 more like these: --json names them" in run([*look, "--top", "50"]).stdout
 
 
 def test_mistakes_are_named(tmp_path):
@@ -505,6 +515,16 @@ def test_mistakes_are_named(tmp_path):
     (tmp_path / "object.ring.gz").write_text("no ring")
     assert f"{tmp_path}/object.ring.gz" in fails("--swift-dir", tmp_path)
     write_rings(tmp_path, [("127.0.0.1", 1)])
+    # What is there and cannot be read, or is named and is not there, was not seen.
+    conf = tmp_path / "proxy-server.conf"
+    look = [martlet(), "advise", "look", "--swift-dir", tmp_path]
+    assert str(conf) not in run(look).stdout
+    assert f"memcached: cannot read {conf}" in run([*look, "--proxy-conf", conf]).stdout
+    conf.write_text("[pipeline:main]\npipelin = proxy-server\n")
+    assert f"memcached: {conf}: there is no pipeline in [pipeline:main]" in run(look).stdout
+    conf.write_bytes(b"\xff\xfe")
+    assert f"memcached: cannot read {conf}" in run(look).stdout
+    conf.unlink()
     other = tmp_path / "other"
     other.write_text("{}")
     assert f"{other}: expected what `martlet advise look --json` prints" in fails("--swift-dir", tmp_path, "--before", other)

@@ -128,13 +128,16 @@ def test_nothing_stays_behind_when_it_is_ended(tmp_path, number):
 
 
 def test_without_limits_results_say_so(tmp_path):
-    written = plan(tmp_path, storage_nodes=[1], sizes=[4096], seconds=1)
+    written = plan(tmp_path, storage_nodes=[1], sizes=[4096])
     advise("measure", written, "--output", tmp_path / "out", "--unlimited")
     beside = (tmp_path / "out/g1-s1-4096B-w16-r1.cluster.toml").read_text()
     assert "nothing limits their processors" in beside and "busy" not in beside
     written.write_text(written.read_text().replace("processors = 0.1", "processors = 0"))
     complaint = advise("measure", written, "--output", tmp_path / "out", status=1)[1]
     assert f"{written}: gateway: processors = 0: expected" in complaint
+    # Processor time would not be known, so nothing would tell whether limits limited.
+    complaint = advise("measure", plan(tmp_path, seconds=1), "--output", tmp_path / "out", status=1)[1]
+    assert "seconds: 1: expected 2 to 3600" in complaint
 
 
 def test_a_port_that_is_taken_is_named(tmp_path):

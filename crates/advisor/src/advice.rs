@@ -194,7 +194,11 @@ fn degraded(
 ) -> Vec<DegradedAnswer> {
     let hours = design.rebuild_times(inventory);
     let (nodes, zones) = (design.counts.storage, inventory.wanted.zones);
-    let mut cases = vec![("a drive", 0, hours.drive)];
+    let drives = f64::from(design.model(inventory).storage.all_drives());
+    let mut cases = vec![];
+    if drives > 1.0 {
+        cases.push(("a drive", 0, hours.drive));
+    }
     if nodes > 1 {
         cases.push(("a node", 1, hours.node));
     }
@@ -207,8 +211,9 @@ fn degraded(
         .map(|(lost, nodes, hours)| {
             let mut model = design.model(inventory);
             model.storage.count -= nodes;
-            // Rebuilding takes its share of every drive.
-            let left = 1.0 - inventory.wanted.rebuild_share;
+            // Rebuilding takes its share of every drive; a lost one serves nothing, which is spread over all.
+            let serving = if nodes == 0 { (drives - 1.0) / drives } else { 1.0 };
+            let left = (1.0 - inventory.wanted.rebuild_share) * serving;
             model.storage.drive.transfer *= left.max(0.01);
             model.storage.drive.operations *= left.max(0.01);
             DegradedAnswer {

@@ -34,6 +34,10 @@ use vocabulary::Fault;
 const FEWEST: usize = 4;
 /// Shares of writes that differ by more are other workloads; short runs of one differ by a tenth by chance.
 const SAME_SHARE: f64 = 0.15;
+/// Between sizes that differ by a smaller factor little can go wrong.
+const NEAR_SIZES: f64 = 4.0;
+/// Sizes that differ by a smaller factor are the same.
+const SAME_SIZE: f64 = 1.05;
 
 /// What the fit says of a configuration that it has not seen, beside what was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -157,6 +161,20 @@ fn not_varied(points: &[MeasuredPoint]) -> Vec<&'static str> {
     same.map(|(name, _)| name).collect()
 }
 
+/// A size that lies far from the two measured ones beside it. The curve takes what a request and what a byte costs a
+/// node for two resources, which the node has only one of: it says too much where both cost about the same.
+fn between_sizes(asked: f64, measured: impl Iterator<Item = f64> + Clone) -> Option<Extrapolation> {
+    let below = measured.clone().filter(|size| *size <= asked).fold(0.0, f64::max);
+    let above = measured.filter(|size| *size >= asked).fold(f64::INFINITY, f64::min);
+    let is_far = below > 0.0 && above.is_finite() && above > below * NEAR_SIZES;
+    let is_measured = asked < below * SAME_SIZE || above < asked * SAME_SIZE;
+    (is_far && !is_measured).then_some(Extrapolation {
+        parameter: "object size in bytes between two that were measured",
+        asked,
+        measured: (below, above),
+    })
+}
+
 /// What curves say of a configuration.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CurvePrediction {
@@ -197,6 +215,7 @@ impl FittedCurves {
             of("number of gateways", |one| one.gateways),
             of("number of storage nodes", |one| one.storage_nodes),
             of("object size in bytes", |one| one.size),
+            between_sizes(configuration.size, measured.iter().map(|one| one.size)),
             of("number of workers", |one| one.workers),
         ]
         .into_iter()

@@ -249,8 +249,12 @@ pub(crate) mod tests {
 
     #[test]
     fn names_tell_kinds_apart() {
-        for (to, part) in [("disk-16t", "there are two"), (" ", "expected a name")] {
-            let text = STARTER.replacen("name = \"disk-22t\"", &format!("name = {to:?}"), 1);
+        for (to, part) in [
+            ("disk-16t", "there are two"),
+            (" ", "expected a name"),
+            ("a\\n\\u009b31mb", "without control characters"),
+        ] {
+            let text = STARTER.replacen("name = \"disk-22t\"", &format!("name = \"{to}\""), 1);
             let why = PurchaseInventory::read(&text).unwrap_err().what;
             assert!(why.starts_with("drive") && why.contains(part), "{why}");
         }

@@ -126,12 +126,13 @@ async fn see(arguments: &LookArguments, peers: &Peers) -> Result<ClusterSight, F
         sight.log = Some(LogSight::read(world, &arguments.access_log)?);
     }
     let inquiry = Inquiry::new(peers, arguments.patience());
-    let (servers, gateways) = futures_util::join!(
+    let (servers, (gateways, unread)) = futures_util::join!(
         servers::look(&inquiry, &sight.rings),
         gateways::look(&inquiry, arguments)
     );
     sight.servers = servers;
     sight.gateways = gateways;
+    sight.unseen.extend(unread);
     if let Some(log) = &mut sight.log {
         log.ask_for_rows(&inquiry, &conf, &sight.rings).await;
     }

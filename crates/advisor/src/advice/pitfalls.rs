@@ -122,16 +122,22 @@ fn weak_gateways(subject: &AdviceSubject<'_>) -> Option<Pitfall> {
     let (rest, storage) = subject.least(Resource::grows_with_storage)?;
     (gateways < storage).then(|| {
         let count = subject.model.gateways.count;
+        let wanted = |limit: f64| (f64::from(count) * storage / limit).ceil();
+        let remedy = match subject.limit(Resource::GatewayNetwork) {
+            Some(ports) if ports < gateways => format!(
+                "{} gateways of this kind: their networks end before their processors, at {ports:.0} requests/s, so \
+                 that more cores in each do not help",
+                wanted(ports)
+            ),
+            _ => format!("{} gateways of this kind, or fewer with more cores", wanted(gateways)),
+        };
         Pitfall {
             name: "weak-gateways",
             evidence: format!(
                 "processors of {count} gateway(s) end at {gateways:.0} requests/s, {} at {storage:.0}",
                 rest.name()
             ),
-            remedy: format!(
-                "{} gateways of this kind, or fewer with more cores",
-                (f64::from(count) * storage / gateways).ceil()
-            ),
+            remedy,
             gain: subject.gain_without(Resource::GatewayProcessor),
         }
     })

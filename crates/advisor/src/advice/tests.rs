@@ -30,6 +30,23 @@ fn first(changes: &[(&str, &str)]) -> Pitfall {
 }
 
 #[test]
+fn a_drive_that_is_lost_serves_nothing() {
+    let of = |drives: &str| {
+        looked_at(&[
+            ("storage_nodes = 12", "storage_nodes = 1"),
+            ("drives = 12", drives),
+            ("replicas = 3\npart", "replicas = 1\npart"),
+        ])
+    };
+    let two = of("drives = 2");
+    assert_eq!(two.degraded[0].lost, "a drive");
+    // One of two serves, with what rebuilding leaves of it.
+    let share = two.degraded[0].requests.value / two.throughput.requests.value;
+    assert!((share - 0.5 * 0.8).abs() < 1e-9, "{share}");
+    assert!(of("drives = 1").degraded.is_empty());
+}
+
+#[test]
 fn nothing_is_wrong_with_a_sound_cluster() {
     let names: Vec<Pitfall> = looked_at(&[]).pitfalls;
     assert_eq!(names, []);
@@ -97,6 +114,22 @@ fn the_cause_of_each_mistuned_cluster_comes_first() {
         assert_eq!(found.name, name, "{found:?}");
         assert!(!found.evidence.is_empty() && !found.remedy.is_empty());
     }
+}
+
+#[test]
+fn more_cores_are_no_remedy_for_full_ports() {
+    let of = |network: &str| {
+        let kind = |network: &str| format!("cores = 32\nmemory = \"128GiB\"\nnetwork = \"{network}\"");
+        let slow = kind(network).replace("32", "1");
+        let found = looked_at(&[("gateways = 4\nst", "gateways = 1\nst"), (&kind("100Gbit/s"), &slow)]).pitfalls;
+        found
+            .into_iter()
+            .find(|one| one.name == "weak-gateways")
+            .unwrap()
+            .remedy
+    };
+    assert!(of("100Gbit/s").ends_with("or fewer with more cores"));
+    assert!(of("1Gbit/s").contains("networks end before their processors"));
 }
 
 #[test]

@@ -71,6 +71,20 @@ fn what_was_not_measured_is_named() {
     });
     let named: Vec<String> = predicted.extrapolations.iter().map(ToString::to_string).collect();
     assert_eq!(named, ["number of gateways: 9 was asked about, 1 to 2 was measured"]);
+    let between = |size: f64| {
+        let asked = Configuration {
+            gateways: 2.0,
+            storage_nodes: 4.0,
+            size,
+            workers: 64.0,
+        };
+        let named = curves.predict(asked).extrapolations;
+        named.iter().map(ToString::to_string).collect::<Vec<String>>()
+    };
+    let far =
+        "object size in bytes between two that were measured: 65536 was asked about, 4096 to 1000000 was measured";
+    assert_eq!(between(65536.0), [far]);
+    assert_eq!((between(4100.0), between(1e6)), (vec![], vec![]));
     assert_eq!(curves.not_varied, ["workers"]);
     let of_one: Vec<MeasuredRun> = measured(0.03)
         .into_iter()

@@ -342,6 +342,11 @@ fn named_apart<'a>(kind: &str, names: impl Iterator<Item = &'a String>) -> Resul
         if name.trim().is_empty() {
             return Err(Fault::caller(format!("{kind}: name = {name:?}: expected a name")));
         }
+        // They would be written to a terminal.
+        if name.chars().any(char::is_control) {
+            let why = "expected a name without control characters";
+            return Err(Fault::caller(format!("{kind}: name = {name:?}: {why}")));
+        }
         if !seen.insert(name) {
             let why = "there are two of this name: expected a name of its own for each";
             return Err(Fault::caller(format!("{kind} {name:?}: {why}")));

@@ -42,7 +42,7 @@ const SPEED: f64 = 100.0;
 const PURCHASE: f64 = 40.0;
 /// No work is done in less.
 const SHORTEST_WORK: f64 = 0.25;
-/// Things that are named one by one.
+/// Things that a text names one by one; JSON has all of them.
 pub(super) const NAMED: usize = 8;
 
 /// A figure, and where it was read.
@@ -99,20 +99,19 @@ impl LookCause {
         self
     }
 
-    /// As many as are named one by one, and how many more there are.
     #[must_use]
     fn seen_all(mut self, all: Vec<CauseEvidence>) -> Self {
-        let more = all.len().saturating_sub(NAMED);
-        self.evidence.extend(all.into_iter().take(NAMED));
-        if more > 0 {
-            self = self.seen(format!("{more} more like these"), "--json and martlet recon name them");
-        }
+        self.evidence.extend(all);
         self
     }
 
     #[must_use]
     fn cure(mut self, step: impl Into<String>) -> Self {
-        self.remedy.push(step.into());
+        let step = step.into();
+        // Servers of one node may need the same.
+        if !self.remedy.contains(&step) {
+            self.remedy.push(step);
+        }
         self
     }
 

@@ -6,6 +6,7 @@
 use super::arguments::LookArguments;
 use super::inquiry::{Inquiry, place};
 use settings::Document;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -34,20 +35,25 @@ pub(super) struct GatewayConf {
     pub caches: Vec<(String, Option<String>)>,
 }
 
-/// All gateways that are named, and the configuration that is there.
-pub(super) async fn look(inquiry: &Inquiry<'_>, arguments: &LookArguments) -> Vec<GatewaySight> {
+/// All gateways that are named, the configuration that is there, and why one that is there could not be read.
+pub(super) async fn look(inquiry: &Inquiry<'_>, arguments: &LookArguments) -> (Vec<GatewaySight>, Option<String>) {
     let talk = |(host, port): (String, u16)| async move { talk(inquiry, &host, port).await };
     let asked = inquiry.each(arguments.gateway.clone(), talk);
     let (mut all, conf) = futures_util::join!(asked, conf(inquiry, arguments));
-    if let Some(conf) = conf {
-        all.push(GatewaySight {
-            place: conf.path.display().to_string(),
-            silence: None,
-            pages: None,
-            conf: Some(conf),
-        });
-    }
-    all
+    let unread = match conf {
+        Ok(None) => None,
+        Ok(Some(conf)) => {
+            all.push(GatewaySight {
+                place: conf.path.display().to_string(),
+                silence: None,
+                pages: None,
+                conf: Some(conf),
+            });
+            None
+        }
+        Err(why) => Some(format!("memcached: {why}")),
+    };
+    (all, unread)
 }
 
 async fn talk(inquiry: &Inquiry<'_>, host: &str, port: u16) -> GatewaySight {
@@ -73,13 +79,21 @@ async fn talk(inquiry: &Inquiry<'_>, host: &str, port: u16) -> GatewaySight {
     sight
 }
 
-async fn conf(inquiry: &Inquiry<'_>, arguments: &LookArguments) -> Option<GatewayConf> {
+/// Nothing where none was named and there is none: this is no gateway.
+async fn conf(inquiry: &Inquiry<'_>, arguments: &LookArguments) -> Result<Option<GatewayConf>, String> {
     let path = arguments
         .proxy_conf
         .clone()
         .unwrap_or_else(|| arguments.swift_dir.join("proxy-server.conf"));
-    let document = Document::load(&path).ok()?;
-    let pipeline = document.lookup("pipeline:main", "pipeline")?.value.clone();
+    let is_away = || matches!(inquiry.world().files.info(&path), Err(error) if error.kind() == ErrorKind::NotFound);
+    if arguments.proxy_conf.is_none() && is_away() {
+        return Ok(None);
+    }
+    let document = Document::load(&path).map_err(|error| error.to_string())?;
+    let Some(option) = document.lookup("pipeline:main", "pipeline") else {
+        return Err(format!("{}: there is no pipeline in [pipeline:main]", path.display()));
+    };
+    let pipeline = option.value.clone();
     // By the name of its section, or by what that section uses.
     let is_cache = |word: &&str| {
         let used = document.lookup(&format!("filter:{word}"), "use");
@@ -100,11 +114,11 @@ async fn conf(inquiry: &Inquiry<'_>, arguments: &LookArguments) -> Option<Gatewa
         };
         (server, why)
     });
-    Some(GatewayConf {
+    Ok(Some(GatewayConf {
         has_cache: section.is_some(),
         caches: asked.await,
         path,
-    })
+    }))
 }
 
 /// As the filter finds them: its own option, `memcache.conf` beside, the default.

@@ -3,7 +3,7 @@
 use super::ClusterSight;
 use super::arguments::LookArguments;
 use super::capacity::{CapacityOutlook, outlook, used};
-use super::causes::{LookCause, RULES};
+use super::causes::{LookCause, NAMED, RULES};
 use super::papers::SeenFigures;
 use super::ramp::{RampAdvice, ramps};
 use super::servers::ServerSight;
@@ -161,13 +161,17 @@ fn add_cause(text: &mut String, number: usize, cause: &LookCause, explained: Opt
     }
     // Writing to memory does not fail.
     let _ = writeln!(text, "\n{number}. {}", cause.name);
-    for one in &cause.evidence {
+    for one in cause.evidence.iter().take(NAMED) {
         let _ = writeln!(
             text,
             "   seen    {}\n             ({})",
             plain(&one.figure),
             plain(&one.read_at)
         );
+    }
+    let more = cause.evidence.len().saturating_sub(NAMED);
+    if more > 0 {
+        let _ = writeln!(text, "   seen    {more} more like these: --json names them");
     }
     for step in &cause.remedy {
         let _ = writeln!(text, "   remedy  {}", plain(step));

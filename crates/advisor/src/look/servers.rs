@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST_ROWS: usize = 4096;
 /// No device is larger: bytes.
 const LARGEST_DEVICE: f64 = 1e18;
+/// No count and no time in seconds since 1970 is larger.
+const LARGEST_FIGURE: f64 = 1e12;
 /// A longer name or checksum is none.
 const LONGEST_WORD: usize = 512;
 
@@ -81,23 +83,23 @@ impl ServerSight {
         }
     }
 
-    /// Takes an answer of recon.
+    /// Takes an answer of recon. A figure that cannot be one is none.
     fn take(&mut self, question: &str, body: &Value) {
         match question {
             "diskusage" => self.devices = body.as_array().map(|rows| devices(rows)),
             "ringmd5" | "swiftconfmd5" => self.sums.extend(sums(body)),
             "quarantined" => {
-                let count = |name: &str| body[name].as_f64().unwrap_or(0.0);
+                let count = |name: &str| figure(&body[name]).unwrap_or(0.0);
                 self.quarantined = Some(match self.ring_use {
                     RingUse::Account => count("accounts"),
                     RingUse::Container => count("containers"),
                     RingUse::Object => count("objects"),
                 });
             }
-            "driveaudit" => self.drive_errors = body["drive_audit_errors"].as_f64(),
-            "async" => self.pending = body["async_pending"].as_f64(),
+            "driveaudit" => self.drive_errors = figure(&body["drive_audit_errors"]),
+            "async" => self.pending = figure(&body["async_pending"]),
             "updater/object" => {
-                self.updated = Some(body["object_updater_last"].as_f64().unwrap_or(0.0));
+                self.updated = Some(figure(&body["object_updater_last"]).unwrap_or(0.0));
                 // Of a version that does not say when, only how long it took.
                 if self.updated == Some(0.0) && body["object_updater_sweep"].is_number() {
                     self.updated = None;
@@ -105,11 +107,15 @@ impl ServerSight {
             }
             _ => {
                 let first = ["object_replication_last", "replication_last"];
-                let last = first.iter().find_map(|name| body[*name].as_f64());
+                let last = first.iter().find_map(|name| figure(&body[*name]));
                 self.replicated = Some(last.unwrap_or(0.0));
             }
         }
     }
+}
+
+fn figure(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|one| (0.0..=LARGEST_FIGURE).contains(one))
 }
 
 fn devices(rows: &[Value]) -> Vec<ServedDevice> {

@@ -80,11 +80,11 @@ pub async fn load(
     let file = |ending: &str| folder.path.join(format!("{}.{ending}", run.name));
     let (prepares, workload, prepared) = (file("prepare.toml"), file("load.toml"), file("prepared.json"));
     let endpoints = cluster.endpoints();
-    // By one gateway: another one that was asked for a container just before that was made may not know it for seconds.
     for left in [&prepares, &workload, &prepared] {
         // From a run that is made again.
         let _ = world.files.remove_file(left);
     }
+    // By one gateway: another one that was asked for a container just before that was made may not know it for seconds.
     write_text(
         world,
         &prepares,
@@ -119,6 +119,7 @@ pub async fn load(
     let done = wait(world, &manifest.path, child, cluster, Some(window)).await;
     cluster.limit(false)?;
     let busy = done?;
+    known(busy, cluster, run)?;
     let report = read_text(world, &manifest.path)?;
     let what = runs::MeasuredCluster::plain(run.gateways, run.storage_nodes, "");
     let read = runs::runs(&run.name, &report, &what).map_err(|fault| fault.within(&run.name))?;
@@ -131,6 +132,17 @@ pub async fn load(
         measured: (one.rate, one.p99),
         busy,
     })
+}
+
+/// An error when processor time is not known though there are control groups: nothing tells then what limited the run.
+fn known(busy: Option<ProcessorUse>, cluster: &LimitedCluster, run: &PlannedRun) -> Result<(), Fault> {
+    match busy.is_none() && cluster.used().is_some() {
+        true => Err(Fault::caller(format!(
+            "{}: its processor time was looked at less than twice: measure longer, on a machine that does nothing else",
+            run.name
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Waits for a load, and says how many processors were busy in a part of its time.

@@ -8,6 +8,8 @@ use vocabulary::Fault;
 
 /// The least share of a processor that a control group can have: 4 ms in a period of at most a second.
 const LEAST_PROCESSORS: f64 = 0.005;
+/// Half a second at each end is left out where processor time is looked at, so that a second has nothing of it.
+const LEAST_SECONDS: u32 = 2;
 /// Containers of the load.
 pub const CONTAINERS: u32 = 4;
 
@@ -125,6 +127,10 @@ impl MeasurePlan {
         numbers("workers", &plan.workers, 4096)?;
         numbers("repeats", &[plan.repeats], 100)?;
         numbers("seconds", &[plan.seconds], 3600)?;
+        if plan.seconds < LEAST_SECONDS {
+            let why = format!("seconds: {}: expected {LEAST_SECONDS} to 3600", plan.seconds);
+            return Err(Fault::caller(why));
+        }
         numbers("objects", &[plan.objects], 100_000)?;
         numbers("drives", &[plan.drives], 64)?;
         numbers("replicas", &[plan.replicas], plan.drives * least(&plan.storage_nodes))?;
@@ -214,6 +220,11 @@ mod tests {
                 "workers = [32]",
                 "workers = [32]\nreads = 2.0",
                 "reads = 2: expected 0 to 1",
+            ),
+            (
+                "workers = [32]",
+                "workers = [32]\nseconds = 1",
+                "seconds: 1: expected 2 to 3600",
             ),
             (
                 "workers = [32]",

@@ -17,6 +17,10 @@ use statrs::distribution::{ContinuousCDF, Gamma};
 
 /// How much one operation of a drive varies, by seek and rotation: its variance over its squared mean. Assumed.
 const SEEK_VARIATION: f64 = 0.5;
+/// The share of requests whose time is asked for.
+const TAIL: f64 = 0.99;
+/// To which share of itself a percentile is found.
+const PRECISION: f64 = 1e-10;
 
 /// How long requests take.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -100,6 +104,24 @@ pub fn latency(
     })
 }
 
+/// The p99 that is likeliest, without its band: what a search asks for thousands of times.
+pub fn likely_p99(cluster: &ClusterModel, mix: &RequestMix, rates: &SoftwareRates, requests: f64) -> Option<f64> {
+    let mixed = class_times(cluster, mix, rates, requests, Bound::Likely)?;
+    Some(percentile(&mixed, TAIL))
+}
+
+/// Whether the likeliest p99 is at most so many seconds: cheaper than to find it.
+pub fn is_p99_within(
+    cluster: &ClusterModel,
+    mix: &RequestMix,
+    rates: &SoftwareRates,
+    requests: f64,
+    seconds: f64,
+) -> bool {
+    let mixed = class_times(cluster, mix, rates, requests, Bound::Likely);
+    mixed.is_some_and(|mixed| share_within(&laws(&mixed), seconds) >= TAIL)
+}
+
 /// Mean and 99th percentile.
 fn times(
     cluster: &ClusterModel,
@@ -108,6 +130,19 @@ fn times(
     requests: f64,
     bound: Bound,
 ) -> Option<(f64, f64)> {
+    let mixed = class_times(cluster, mix, rates, requests, bound)?;
+    let mean = mixed.iter().map(|(share, time)| share * time.mean).sum();
+    Some((mean, percentile(&mixed, TAIL)))
+}
+
+/// Of each class of requests its share and its time.
+fn class_times(
+    cluster: &ClusterModel,
+    mix: &RequestMix,
+    rates: &SoftwareRates,
+    requests: f64,
+    bound: Bound,
+) -> Option<Vec<(f64, TimeMoments)>> {
     let is_borne = |demand: &super::limits::ResourceDemand| requests * demand.seconds < demand.servers;
     if !demands(cluster, mix, rates, bound).iter().all(is_borne) {
         return None;
@@ -133,8 +168,7 @@ fn times(
             + fixed(cost.network);
         mixed.push((class.share, gateway + order_statistic(leg, cost.waited, cost.pieces)));
     }
-    let mean = mixed.iter().map(|(share, time)| share * time.mean).sum();
-    Some((mean, percentile(&mixed, 0.99)))
+    Some(mixed)
 }
 
 fn costs(
@@ -263,34 +297,40 @@ impl Waits {
     }
 }
 
+/// A class: its share of all, its mean, and its distribution; none of what hardly varies, which is a fixed time.
+type ClassLaw = (f64, f64, Option<Gamma>);
+
+fn laws(mixed: &[(f64, TimeMoments)]) -> Vec<ClassLaw> {
+    let all: f64 = mixed.iter().map(|(share, _)| share).sum();
+    let law = |(share, time): &(f64, TimeMoments)| {
+        let shape = time.mean * time.mean / time.variance.max(f64::MIN_POSITIVE);
+        let law = (shape < 1e4)
+            .then(|| Gamma::new(shape, shape / time.mean).ok())
+            .flatten();
+        (share / all, time.mean, law)
+    };
+    mixed.iter().map(law).collect()
+}
+
+/// The share of all requests that is done in a time.
+fn share_within(laws: &[ClassLaw], time: f64) -> f64 {
+    let one = |(share, mean, law): &ClassLaw| match law {
+        Some(law) => share * law.cdf(time),
+        None => share * f64::from(u8::from(time >= *mean)),
+    };
+    laws.iter().map(one).sum()
+}
+
 /// The time that so many of all requests do not exceed.
 fn percentile(mixed: &[(f64, TimeMoments)], share: f64) -> f64 {
-    let all: f64 = mixed.iter().map(|(share, _)| share).sum();
-    let laws: Vec<(f64, f64, Option<Gamma>)> = mixed
-        .iter()
-        .map(|(share, time)| {
-            let shape = time.mean * time.mean / time.variance.max(f64::MIN_POSITIVE);
-            // What hardly varies is a fixed time.
-            let law = (shape < 1e4)
-                .then(|| Gamma::new(shape, shape / time.mean).ok())
-                .flatten();
-            (share / all, time.mean, law)
-        })
-        .collect();
-    let within = |time: f64| -> f64 {
-        let one = |(share, mean, law): &(f64, f64, Option<Gamma>)| match law {
-            Some(law) => share * law.cdf(time),
-            None => share * f64::from(u8::from(time >= *mean)),
-        };
-        laws.iter().map(one).sum()
-    };
+    let laws = laws(mixed);
     let (mut low, mut high) = (0.0, mixed.iter().map(|(_, time)| time.mean).fold(1e-9, f64::max));
-    while within(high) < share && high < 1e9 {
+    while share_within(&laws, high) < share && high < 1e9 {
         high *= 2.0;
     }
-    for _ in 0..60 {
+    while high - low > high * PRECISION {
         let middle = (low + high) / 2.0;
-        match within(middle) < share {
+        match share_within(&laws, middle) < share {
             true => low = middle,
             false => high = middle,
         }

@@ -1,7 +1,7 @@
 //! The model as a whole: which resource is the bottleneck, and what moves it.
 
 use super::cluster::{BalancerGroup, ClusterModel, DrivePower, GatewayGroup, StorageGroup};
-use super::latency::latency;
+use super::latency::{is_p99_within, latency, likely_p99};
 use super::limits::{Resource, throughput};
 use super::rates::SoftwareRates;
 use super::workload::{Protection, RequestMix, SizeShare};
@@ -166,6 +166,12 @@ fn latency_grows_with_load_and_ends_at_the_limit() {
     for one in [&idle, &half, &full] {
         assert!(one.p99.value > one.mean.value && one.mean.low <= one.mean.value && one.mean.high >= one.mean.value);
     }
+    // What a search asks is the same, and cheaper.
+    let likely = likely_p99(&cluster, &mix, &rates, 0.5 * most).unwrap();
+    assert_eq!(likely, half.p99.value);
+    let is_within = |share: f64| is_p99_within(&cluster, &mix, &rates, 0.5 * most, likely * share);
+    assert!(is_within(1.0) && is_within(1.001) && !is_within(0.999));
+    assert!(likely_p99(&cluster, &mix, &rates, most).is_none() && !is_p99_within(&cluster, &mix, &rates, most, 1e9));
     // The dear end of the software's costs is not borne there.
     assert!(full.p99.high.is_infinite());
     assert!(at(1.0).is_none());

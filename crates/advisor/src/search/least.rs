@@ -7,7 +7,7 @@
 
 use super::design::{ClusterDesign, NodeCounts, Recipe};
 use crate::inventory::{PurchaseInventory, Wanted};
-use crate::model::latency::latency;
+use crate::model::latency::{is_p99_within, likely_p99};
 use crate::model::limits::{Resource, demands};
 use crate::model::rates::{Bound, SoftwareRates};
 use serde::Serialize;
@@ -170,22 +170,26 @@ impl SearchContext<'_> {
             return Some(design);
         };
         let p99 = |design: &ClusterDesign| {
-            let found = latency(&design.model(self.inventory), &self.inventory.mix, self.rates, requests);
-            found.map_or(f64::INFINITY, |found| found.p99.value)
+            let found = likely_p99(&design.model(self.inventory), &self.inventory.mix, self.rates, requests);
+            found.unwrap_or(f64::INFINITY)
         };
-        let mut now = p99(&design);
+        let is_fast = |design: &ClusterDesign| {
+            let model = design.model(self.inventory);
+            is_p99_within(&model, &self.inventory.mix, self.rates, requests, wanted)
+        };
+        if is_fast(&design) {
+            return Some(design);
+        }
         // What as many servers as can be had do not reach is not reached by steps towards it.
         let most = |kind: usize| self.inventory.servers[kind].most.min(MOST_NODES);
         let mut largest = design;
         largest.counts.storage = most(design.recipe.storage).max(design.counts.storage);
         largest.counts.gateways = most(design.recipe.gateway).max(design.counts.gateways);
-        if now > wanted && p99(&largest) > wanted {
+        if !is_fast(&largest) {
             return None;
         }
+        let mut now = p99(&design);
         for _ in 0..MOST_STEPS {
-            if now <= wanted {
-                return Some(design);
-            }
             let price = design.totals(self.inventory).price;
             let more = |count: u32| count + (count / 8).max(1);
             let mut additions = [design; 2];
@@ -205,6 +209,9 @@ impl SearchContext<'_> {
                 return None;
             }
             design = best;
+            if is_fast(&design) {
+                return Some(design);
+            }
             now = p99(&design);
         }
         None
