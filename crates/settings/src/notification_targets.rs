@@ -2,7 +2,8 @@
 //!
 //! A section for each target, whose name is what ARNs of clients say (`arn:martlet:sqs::NAME:webhook`). The gateways
 //! learn from it which names there are, container-notifier where each is.
-//! Always holds: a name has letters, digits, `_` and `-` alone; an address is one of HTTP; no secret is printed.
+//! Always holds: a name has letters, digits, `_` and `-` alone; an address is one of HTTP; no secret is printed, nor is
+//! an address, whose query may be one.
 //! Deliberately absent: reading the file, deliveries.
 
 use crate::declare::{Options, Scope, options};
@@ -38,6 +39,13 @@ options! {
     }
 }
 
+impl NotificationTargetSettings {
+    /// Whether buckets of this account may send events there.
+    pub fn serves(&self, account: &str) -> bool {
+        self.accounts.is_empty() || self.accounts.iter().any(|own| own == account)
+    }
+}
+
 /// All targets, by name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NotificationTargets {
@@ -67,13 +75,12 @@ impl NotificationTargets {
             let scope = Scope::plain(&document, &section.name)?;
             let settings = NotificationTargetSettings::read(&scope)?;
             if !is_name(&section.name) {
-                return Err(scope.wrong(
-                    "url",
-                    "a section whose name has 1 to 64 letters of A to Z, a to z, 0 to 9, _ and -",
-                ));
+                let names = "a section whose name has 1 to 64 letters of A to Z, a to z, 0 to 9, _ and -";
+                return Err(wrong(path, &section.name, names));
             }
             if !is_address(&settings.url) {
-                return Err(scope.wrong("url", "http://HOST:PORT/PATH or https://HOST:PORT/PATH"));
+                let addresses = "http://HOST:PORT/PATH or https://HOST:PORT/PATH";
+                return Err(wrong(path, &section.name, addresses));
             }
             targets.insert(section.name.clone(), settings);
         }
@@ -81,6 +88,17 @@ impl NotificationTargets {
             targets,
             check_interval: NotificationTargetsFile::read(&defaults)?.mtime_check_interval,
         })
+    }
+}
+
+/// An error about a target, without its address: the query of one is often a secret.
+fn wrong(path: &Path, section: &str, expected: &str) -> SettingsError {
+    SettingsError::Value {
+        file: path.to_owned(),
+        section: section.into(),
+        option: "url".into(),
+        value: "(not shown)".into(),
+        expected: expected.into(),
     }
 }
 
@@ -117,6 +135,21 @@ mod tests {
         assert_eq!(read.targets["billing-2"].secret.0, "9ff3");
         assert_eq!(read.targets["billing-2"].accounts, ["AUTH_a", "AUTH_b"]);
         assert!(!format!("{read:?}").contains("9ff3"));
+    }
+
+    #[test]
+    fn an_address_is_in_no_error() {
+        for text in [
+            "[a]\nurl = http://user:hidden@host/\n",
+            "[a]\nurl = https//host/?token=hidden\n",
+            "[a b]\nurl = http://host/?token=hidden\n",
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(
+                !error.contains("hidden") && error.contains("notification-targets.conf [a"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

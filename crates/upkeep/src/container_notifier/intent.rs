@@ -67,7 +67,8 @@ fn time(headers: &HeaderMap) -> Option<Timestamp> {
 }
 
 fn facts(headers: &HeaderMap) -> WrittenFacts {
-    let etag = ETAGS.iter().find_map(|name| text(headers, name));
+    let known = |name: &&str| text(headers, name).filter(|etag| !etag.is_empty());
+    let etag = ETAGS.iter().find_map(known);
     WrittenFacts {
         at: time(headers).map(Timestamp::ticks),
         size: SIZES.iter().find_map(|name| text(headers, name)?.parse().ok()),
