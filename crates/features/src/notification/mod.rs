@@ -17,7 +17,7 @@ mod targets;
 
 use crate::access::authorised;
 use crate::context::FeatureContext;
-use crate::large_objects::slo::{SIZE_AT, STATIC_LARGE_OBJECT};
+use crate::large_objects::slo::{ETAG_AT, SIZE_AT, STATIC_LARGE_OBJECT};
 use http::header::{CONTENT_LENGTH, ETAG};
 use http::{HeaderMap, Method};
 pub use notification::QUEUE_ACCOUNT;
@@ -197,7 +197,10 @@ fn facts(sent: &HeaderMap, response: &Response, at: Option<Timestamp>, counted: 
         .find_map(|name| text(sent, name)?.parse().ok());
     // A copy sends it empty, where its source was not made of parts.
     let own_etag = text(sent, S3_ETAG).filter(|etag| !etag.is_empty());
-    let etag = own_etag.or_else(|| text(response.headers(), ETAG.as_str()));
+    // What is answered here is the tag of the manifest.
+    let large_etag = || text(sent, ETAG_AT).map(|etag| notification::shown_of_large(&etag));
+    let etag = own_etag.or_else(large_etag);
+    let etag = etag.or_else(|| text(response.headers(), ETAG.as_str()));
     let version = text(response.headers(), VERSION_ID);
     let of_version = || version.as_deref()?.parse().ok();
     WrittenFacts {

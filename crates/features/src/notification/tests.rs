@@ -145,6 +145,17 @@ async fn a_target_that_does_not_serve_the_account_gets_no_event() {
     );
 }
 
+/// The manifest's own is none that any client sees.
+#[tokio::test]
+async fn a_large_object_of_swifts_has_the_tag_that_s3_shows() {
+    let large = with_headers(
+        put("in/k"),
+        &[("x-static-large-object", "True"), (SIZE_AT, "7"), (ETAG_AT, "large")],
+    );
+    let tried = try_with(large, RULED, 201, FINE).await;
+    assert!(tried.came[2].ends_with("Some(7) Some(\"large-N\")"), "{:?}", tried.came);
+}
+
 #[tokio::test]
 async fn an_empty_tag_is_none() {
     let copy = with_headers(put("in/k"), &[(S3_ETAG, "")]);
