@@ -1,8 +1,8 @@
 //! The targets of notifications, as their file says at the time.
 //!
 //! Always holds: the file is read again every `mtime_check_interval`; while it cannot be read or understood, what it
-//! said before counts. Where it has said nothing yet any target may be there: buckets go on with the rules they have, so
-//! that no write goes without its event. A file that is not there has no targets.
+//! said before counts. Where it has said nothing yet any target may be there: buckets go on with the rules they have,
+//! so that no write goes without its event. A file that is not there has no targets.
 
 use parking_lot::Mutex;
 use s3::NotificationTargetNames;

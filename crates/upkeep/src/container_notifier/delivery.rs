@@ -1,7 +1,7 @@
 //! One event: its entry is read, posted, and taken out.
 //!
 //! Always holds: only an answer of 2xx is a delivery; a redirect is a refusal, and is not followed; a secret is in no
-//! log; a target gets events of accounts that it serves now, whoever was served when they were noted.
+//! log; a target gets events of accounts that it serves now, not of those that it served when they were noted.
 
 use super::intent::{IntentFate, X_NEWEST, look};
 use super::target::{EntryOutcome, TargetRun, Webhook};
