@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// The file's name below `swift_dir`.
 pub const FILE: &str = "notification-targets.conf";
+/// Of a target.
+const OPTIONS: [&str; 3] = ["url", "secret", "accounts"];
 /// Letters of a name.
 const LONGEST_NAME: usize = 64;
 
@@ -72,15 +74,21 @@ impl NotificationTargets {
         let defaults = Scope::plain(&document, DEFAULT)?;
         let mut targets = BTreeMap::new();
         for section in document.sections.iter().filter(|section| section.name != DEFAULT) {
+            // A slip in `accounts` would let the buckets of all accounts send there, one in `secret` sign nothing.
+            let mut names = section.options.iter().map(|option| option.name.as_str());
+            if let Some(slip) = names.find(|name| !OPTIONS.contains(name)) {
+                let known = "url, secret or accounts instead of this option";
+                return Err(wrong(path, &section.name, slip, known));
+            }
             let scope = Scope::plain(&document, &section.name)?;
             let settings = NotificationTargetSettings::read(&scope)?;
             if !is_name(&section.name) {
                 let names = "a section whose name has 1 to 64 letters of A to Z, a to z, 0 to 9, _ and -";
-                return Err(wrong(path, &section.name, names));
+                return Err(wrong(path, &section.name, "url", names));
             }
             if !is_address(&settings.url) {
                 let addresses = "http://HOST:PORT/PATH or https://HOST:PORT/PATH";
-                return Err(wrong(path, &section.name, addresses));
+                return Err(wrong(path, &section.name, "url", addresses));
             }
             targets.insert(section.name.clone(), settings);
         }
@@ -91,12 +99,12 @@ impl NotificationTargets {
     }
 }
 
-/// An error about a target, without its address: the query of one is often a secret.
-fn wrong(path: &Path, section: &str, expected: &str) -> SettingsError {
+/// An error about a target, without what its option says: the query of an address is often a secret.
+fn wrong(path: &Path, section: &str, option: &str, expected: &str) -> SettingsError {
     SettingsError::Value {
         file: path.to_owned(),
         section: section.into(),
-        option: "url".into(),
+        option: option.into(),
         value: "(not shown)".into(),
         expected: expected.into(),
     }
@@ -162,6 +170,8 @@ mod tests {
             "[a]\nurl = http://user:password@host/\n",
             "[a b]\nurl = http://x\n",
             "[a:b]\nurl = http://x\n",
+            "[a]\nurl = http://x\nacounts = AUTH_a\n",
+            "[a]\nurl = http://x\nsecrt = 9ff3\n",
         ] {
             assert!(parse(text).is_err(), "{text}");
         }
