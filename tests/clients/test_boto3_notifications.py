@@ -353,3 +353,50 @@ def test_gateways_that_are_killed_lose_no_event(notified, receiver):
     until(lambda: not missing(), within=60, what="events of all objects")
     known = collections.Counter(key for _, key in receiver.events(bucket))
     assert set(known) <= there, "an event of an object that was never written"
+
+
+def test_accounts_that_a_target_serves_no_more_send_nothing(notified, receiver):
+    url = f"http://127.0.0.1:{receiver.port}/"
+    notified.targets(hook=url, other=url)
+    notified.bucket("narrowed", rule())
+    conf = notified.cluster.etc / "notification-targets.conf"
+    served = conf.read_text()
+    notified.s3.put_object(Bucket="narrowed", Key="noted", Body=b"x")
+    conf.write_text(served.replace("[hook]\n", "[hook]\naccounts = AUTH_another\n"))
+    notified.s3.put_object(Bucket="narrowed", Key="never", Body=b"x")
+    notified.start()
+    until(lambda: "target hook serves other accounts only: 1 events wait" in notified.logged(), within=30, what="an event that waits")
+    assert not receiver.events("narrowed")
+    conf.write_text(served)
+    until(lambda: receiver.events("narrowed"), within=30, what="the event that waited")
+    assert set(receiver.events("narrowed")) == {("ObjectCreated:Put", "noted")}
+
+
+def test_a_gateway_that_starts_with_a_wrong_file_loses_no_event(notified, receiver):
+    notified.targets(hook=f"http://127.0.0.1:{receiver.port}/?token={SECRET.replace(' ', '-')}")
+    notified.bucket("started", rule())
+    conf = notified.cluster.etc / "notification-targets.conf"
+    right = conf.read_text()
+    conf.write_text(right.replace("http://", "htp://"))
+    notified.cluster.kill_service("proxy")
+    notified.cluster.start_service("proxy")
+    try:
+        notified.s3.put_object(Bucket="started", Key="k", Body=b"x")
+    finally:
+        conf.write_text(right)
+        notified.cluster.kill_service("proxy")
+        notified.cluster.start_service("proxy")
+    notified.start()
+    until(lambda: receiver.events("started"), within=30, what="the event")
+    assert set(receiver.events("started")) == {("ObjectCreated:Put", "k")}
+    assert SECRET.replace(" ", "-") not in notified.cluster.log()
+
+
+def test_a_copy_has_its_tag(notified, receiver):
+    notified.targets(hook=f"http://127.0.0.1:{receiver.port}/")
+    notified.start()
+    notified.bucket("tagged", rule(prefix="to"))
+    tag = notified.s3.put_object(Bucket="tagged", Key="from", Body=b"x")["ETag"]
+    notified.s3.copy_object(Bucket="tagged", Key="to", CopySource="tagged/from")
+    until(lambda: receiver.events("tagged"), within=30, what="the event")
+    assert receiver.records()[0]["s3"]["object"]["eTag"] == tag.strip('"')

@@ -29,6 +29,6 @@ pub use event::{EventPattern, ObjectEvent};
 pub use queue::{
     EVENT_MARK, LARGEST_ENTRY, QUEUE_ACCOUNT, QueueContainer, QueuedEvent, SHARDS, WrittenFacts, entry_name, noted_at,
 };
-pub use record::document;
+pub use record::{document, shown_of_large};
 pub use rule::{CONFIGURATION, NotificationRule, NotificationRules, STORED_RULES, StoredNotificationError};
 pub use signature::{SIGNATURE, SIGNED_AT, sign};

@@ -7,6 +7,11 @@ use serde_json::{Map, Value, json};
 use vocabulary::Timestamp;
 use vocabulary::names::quote;
 
+/// The entity tag of a large object of Swift's as S3 shows it: with a hyphen, so that no client takes it for an MD5.
+pub fn shown_of_large(etag: &str) -> String {
+    format!("{}-N", etag.trim_matches('"'))
+}
+
 /// The document of an event whose write is done, or taken for done.
 pub fn document(entry: &QueuedEvent) -> Value {
     let facts = entry.written.clone().unwrap_or_default();

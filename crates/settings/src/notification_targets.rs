@@ -2,7 +2,8 @@
 //!
 //! A section for each target, whose name is what ARNs of clients say (`arn:martlet:sqs::NAME:webhook`). The gateways
 //! learn from it which names there are, container-notifier where each is.
-//! Always holds: a name has letters, digits, `_` and `-` alone; an address is one of HTTP; no secret is printed.
+//! Always holds: a name has letters, digits, `_` and `-` alone; an address is one of HTTP; no secret is printed, nor is
+//! an address, whose query may be one.
 //! Deliberately absent: reading the file, deliveries.
 
 use crate::declare::{Options, Scope, options};
@@ -15,6 +16,8 @@ use std::time::Duration;
 
 /// The file's name below `swift_dir`.
 pub const FILE: &str = "notification-targets.conf";
+/// Of a target.
+const OPTIONS: [&str; 3] = ["url", "secret", "accounts"];
 /// Letters of a name.
 const LONGEST_NAME: usize = 64;
 
@@ -35,6 +38,13 @@ options! {
         secret: Secret = "",
         /// Accounts, separated by commas, whose buckets may send events there; all when empty.
         accounts: Vec<String> = "",
+    }
+}
+
+impl NotificationTargetSettings {
+    /// Whether buckets of this account may send events there.
+    pub fn serves(&self, account: &str) -> bool {
+        self.accounts.is_empty() || self.accounts.iter().any(|own| own == account)
     }
 }
 
@@ -64,16 +74,21 @@ impl NotificationTargets {
         let defaults = Scope::plain(&document, DEFAULT)?;
         let mut targets = BTreeMap::new();
         for section in document.sections.iter().filter(|section| section.name != DEFAULT) {
+            // A slip in `accounts` would let the buckets of all accounts send there, one in `secret` sign nothing.
+            let mut names = section.options.iter().map(|option| option.name.as_str());
+            if let Some(slip) = names.find(|name| !OPTIONS.contains(name)) {
+                let known = "url, secret or accounts instead of this option";
+                return Err(wrong(path, &section.name, slip, known));
+            }
             let scope = Scope::plain(&document, &section.name)?;
             let settings = NotificationTargetSettings::read(&scope)?;
             if !is_name(&section.name) {
-                return Err(scope.wrong(
-                    "url",
-                    "a section whose name has 1 to 64 letters of A to Z, a to z, 0 to 9, _ and -",
-                ));
+                let names = "a section whose name has 1 to 64 letters of A to Z, a to z, 0 to 9, _ and -";
+                return Err(wrong(path, &section.name, "url", names));
             }
             if !is_address(&settings.url) {
-                return Err(scope.wrong("url", "http://HOST:PORT/PATH or https://HOST:PORT/PATH"));
+                let addresses = "http://HOST:PORT/PATH or https://HOST:PORT/PATH";
+                return Err(wrong(path, &section.name, "url", addresses));
             }
             targets.insert(section.name.clone(), settings);
         }
@@ -81,6 +96,17 @@ impl NotificationTargets {
             targets,
             check_interval: NotificationTargetsFile::read(&defaults)?.mtime_check_interval,
         })
+    }
+}
+
+/// An error about a target, without what its option says: the query of an address is often a secret.
+fn wrong(path: &Path, section: &str, option: &str, expected: &str) -> SettingsError {
+    SettingsError::Value {
+        file: path.to_owned(),
+        section: section.into(),
+        option: option.into(),
+        value: "(not shown)".into(),
+        expected: expected.into(),
     }
 }
 
@@ -120,6 +146,21 @@ mod tests {
     }
 
     #[test]
+    fn an_address_is_in_no_error() {
+        for text in [
+            "[a]\nurl = http://user:hidden@host/\n",
+            "[a]\nurl = https//host/?token=hidden\n",
+            "[a b]\nurl = http://host/?token=hidden\n",
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(
+                !error.contains("hidden") && error.contains("notification-targets.conf [a"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
     fn what_cannot_be_a_target_is_refused() {
         for text in [
             "[a]\n",
@@ -129,6 +170,8 @@ mod tests {
             "[a]\nurl = http://user:password@host/\n",
             "[a b]\nurl = http://x\n",
             "[a:b]\nurl = http://x\n",
+            "[a]\nurl = http://x\nacounts = AUTH_a\n",
+            "[a]\nurl = http://x\nsecrt = 9ff3\n",
         ] {
             assert!(parse(text).is_err(), "{text}");
         }

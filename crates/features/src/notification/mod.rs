@@ -17,7 +17,7 @@ mod targets;
 
 use crate::access::authorised;
 use crate::context::FeatureContext;
-use crate::large_objects::slo::{SIZE_AT, STATIC_LARGE_OBJECT};
+use crate::large_objects::slo::{ETAG_AT, SIZE_AT, STATIC_LARGE_OBJECT};
 use http::header::{CONTENT_LENGTH, ETAG};
 use http::{HeaderMap, Method};
 pub use notification::QUEUE_ACCOUNT;
@@ -195,7 +195,12 @@ fn facts(sent: &HeaderMap, response: &Response, at: Option<Timestamp>, counted: 
     let declared = [SIZE_AT, CONTENT_LENGTH.as_str()]
         .iter()
         .find_map(|name| text(sent, name)?.parse().ok());
-    let etag = text(sent, S3_ETAG).or_else(|| text(response.headers(), ETAG.as_str()));
+    // A copy sends it empty, where its source was not made of parts.
+    let own_etag = text(sent, S3_ETAG).filter(|etag| !etag.is_empty());
+    // What is answered here is the tag of the manifest.
+    let large_etag = || text(sent, ETAG_AT).map(|etag| notification::shown_of_large(&etag));
+    let etag = own_etag.or_else(large_etag);
+    let etag = etag.or_else(|| text(response.headers(), ETAG.as_str()));
     let version = text(response.headers(), VERSION_ID);
     let of_version = || version.as_deref()?.parse().ok();
     WrittenFacts {
@@ -226,8 +231,13 @@ fn event_of(request: &ClientRequest, info: &ContainerInfo, version: Option<&str>
     }
 }
 
-/// What a write is to the rules of its bucket; nothing where it fits none.
-fn notice(request: &ClientRequest, entity: Arc<EntityPath>, info: &ContainerInfo) -> Option<Noticed> {
+/// What a write is to the rules of its bucket; nothing where it fits none of a target that serves the account.
+fn notice(
+    targets: &WatchedTargets,
+    request: &ClientRequest,
+    entity: Arc<EntityPath>,
+    info: &ContainerInfo,
+) -> Option<Noticed> {
     let stored = info.sysmeta.get(CONFIGURATION).filter(|stored| !stored.is_empty())?;
     let version = match request.query.is_empty() {
         true => None,
@@ -246,6 +256,7 @@ fn notice(request: &ClientRequest, entity: Arc<EntityPath>, info: &ContainerInfo
         .filter(|(_, rule)| rule.fits(event, key));
     let rules: Vec<_> = fitting
         .filter_map(|(number, rule)| Some((number, rule.target()?.to_owned(), rule.id)))
+        .filter(|(_, target, _)| !targets.refuses(target, &entity.account))
         .collect();
     (!rules.is_empty()).then_some(Noticed {
         entity,
@@ -272,7 +283,7 @@ impl Feature for BucketNotifications {
         };
         let container = entity.container.as_deref().unwrap_or_default();
         let info = next.info().container(&entity.account, container).await;
-        match notice(&request, entity, &info) {
+        match notice(&self.targets, &request, entity, &info) {
             None => next.run(request).await,
             Some(noticed) => Box::pin(self.announce(noticed, request, &info, next)).await,
         }

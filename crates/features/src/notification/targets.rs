@@ -1,7 +1,8 @@
 //! The targets of notifications, as their file says at the time.
 //!
 //! Always holds: the file is read again every `mtime_check_interval`; while it cannot be read or understood, what it
-//! said before counts. A file that is not there has no targets.
+//! said before counts. Where it has said nothing yet any target may be there: buckets go on with the rules they have,
+//! so that no write goes without its event. A file that is not there has no targets.
 
 use parking_lot::Mutex;
 use s3::NotificationTargetNames;
@@ -18,42 +19,65 @@ const MAX_FILE: u64 = 1 << 20;
 pub struct WatchedTargets {
     path: PathBuf,
     world: World,
-    /// And when it was read.
-    known: Mutex<(Duration, Arc<NotificationTargets>)>,
+    known: Mutex<KnownTargets>,
+}
+
+struct KnownTargets {
+    /// When the file was read.
+    at: Duration,
+    targets: Arc<NotificationTargets>,
+    /// Whether it was understood, now or before.
+    is_known: bool,
 }
 
 impl WatchedTargets {
     /// Of the file in `swift_dir`.
     pub fn new(swift_dir: &Path, world: World) -> Self {
         let path = swift_dir.join(FILE);
-        let targets = Arc::new(read(&world, &path).unwrap_or_default());
-        let known = Mutex::new((world.clock.elapsed(), targets));
+        let targets = read(&world, &path);
+        let known = Mutex::new(KnownTargets {
+            at: world.clock.elapsed(),
+            is_known: targets.is_some(),
+            targets: Arc::new(targets.unwrap_or_default()),
+        });
         Self { path, world, known }
     }
 
     /// The targets, no older than the file says.
     pub fn now(&self) -> Arc<NotificationTargets> {
+        self.look().0
+    }
+
+    /// Whether a target is there that does not serve this account: no event of the account's buckets goes there.
+    pub(super) fn refuses(&self, name: &str, account: &str) -> bool {
+        let targets = self.now();
+        targets.targets.get(name).is_some_and(|target| !target.serves(account))
+    }
+
+    /// The targets, and whether the file was ever understood.
+    fn look(&self) -> (Arc<NotificationTargets>, bool) {
         let mut known = self.known.lock();
         let now = self.world.clock.elapsed();
-        if now.saturating_sub(known.0) > known.1.check_interval {
-            known.0 = now;
+        if now.saturating_sub(known.at) > known.targets.check_interval {
+            known.at = now;
             if let Some(targets) = read(&self.world, &self.path) {
-                known.1 = Arc::new(targets);
+                known.targets = Arc::new(targets);
+                known.is_known = true;
             }
         }
-        known.1.clone()
+        (known.targets.clone(), known.is_known)
     }
 }
 
 impl NotificationTargetNames for WatchedTargets {
     fn is_any(&self) -> bool {
-        !self.now().targets.is_empty()
+        let (targets, is_known) = self.look();
+        !is_known || !targets.targets.is_empty()
     }
 
     fn serves(&self, name: &str, account: &str) -> bool {
         let targets = self.now();
-        let target = targets.targets.get(name);
-        target.is_some_and(|target| target.accounts.is_empty() || target.accounts.iter().any(|own| own == account))
+        targets.targets.get(name).is_some_and(|target| target.serves(account))
     }
 }
 
@@ -77,6 +101,27 @@ fn read(world: &World, path: &Path) -> Option<NotificationTargets> {
 mod tests {
     use super::*;
 
+    fn read_at_once(targets: &WatchedTargets) {
+        targets.known.lock().targets = Arc::new(NotificationTargets {
+            check_interval: Duration::ZERO,
+            ..NotificationTargets::default()
+        });
+    }
+
+    #[test]
+    fn a_file_that_was_never_understood_may_have_any_target() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(FILE);
+        std::fs::write(&file, "[hook\n").unwrap();
+        let targets = WatchedTargets::new(folder.path(), World::real());
+        assert!(targets.is_any() && !targets.serves("hook", "a") && !targets.refuses("hook", "a"));
+        read_at_once(&targets);
+        std::fs::write(&file, "[DEFAULT]\nmtime_check_interval = 0\n").unwrap();
+        assert!(!targets.is_any());
+        std::fs::write(&file, "[hook\n").unwrap();
+        assert!(!targets.is_any());
+    }
+
     #[test]
     fn a_newer_file_counts_and_an_unreadable_one_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
@@ -87,13 +132,11 @@ mod tests {
             format!("[DEFAULT]\nmtime_check_interval = 0\n[hook]\nurl = http://h/\naccounts = {accounts}\n")
         };
         std::fs::write(&file, text("")).unwrap();
-        targets.known.lock().1 = Arc::new(NotificationTargets {
-            check_interval: Duration::ZERO,
-            ..NotificationTargets::default()
-        });
+        read_at_once(&targets);
         assert!(targets.is_any() && targets.serves("hook", "a") && !targets.serves("other", "a"));
         std::fs::write(&file, text("b, c")).unwrap();
         assert!(!targets.serves("hook", "a") && targets.serves("hook", "c"));
+        assert!(targets.refuses("hook", "a") && !targets.refuses("hook", "c") && !targets.refuses("other", "a"));
         std::fs::write(&file, "[hook\n").unwrap();
         assert!(targets.serves("hook", "c"));
         std::fs::remove_file(&file).unwrap();

@@ -50,7 +50,7 @@ async fn try_with(request: ClientRequest, sysmeta: &[(&str, &str)], status: u16,
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(
         folder.path().join(settings::notification_targets::FILE),
-        "[hook]\nurl = http://127.0.0.1:1/\n",
+        "[hook]\nurl = http://127.0.0.1:1/\n[narrow]\nurl = http://127.0.0.1:1/\naccounts = other\n",
     )
     .unwrap();
     let came = Came::default();
@@ -129,6 +129,38 @@ async fn what_fits_no_rule_costs_no_request() {
     let mut inner = put("in/k");
     inner.extensions.insert(WriteOrigin::Inner);
     assert_eq!(try_with(inner, RULED, 201, FINE).await.came.len(), 1);
+}
+
+/// The operator may have said so after the rule was set.
+#[tokio::test]
+async fn a_target_that_does_not_serve_the_account_gets_no_event() {
+    let narrow = RULES.replace(":hook:", ":narrow:");
+    let tried = try_with(put("in/k"), &[(CONFIGURATION, &narrow)], 201, FINE).await;
+    assert_eq!(tried.came, ["PUT /v1/a/b/in/k"]);
+    let tried = try_with(put("in/k.pdf"), &[(CONFIGURATION, &narrow)], 201, FINE).await;
+    assert!(
+        tried.came.len() == 3 && tried.came[0].contains(" two "),
+        "{:?}",
+        tried.came
+    );
+}
+
+/// The manifest's own is none that any client sees.
+#[tokio::test]
+async fn a_large_object_of_swifts_has_the_tag_that_s3_shows() {
+    let large = with_headers(
+        put("in/k"),
+        &[("x-static-large-object", "True"), (SIZE_AT, "7"), (ETAG_AT, "large")],
+    );
+    let tried = try_with(large, RULED, 201, FINE).await;
+    assert!(tried.came[2].ends_with("Some(7) Some(\"large-N\")"), "{:?}", tried.came);
+}
+
+#[tokio::test]
+async fn an_empty_tag_is_none() {
+    let copy = with_headers(put("in/k"), &[(S3_ETAG, "")]);
+    let tried = try_with(copy, RULED, 201, FINE).await;
+    assert!(tried.came[2].ends_with("Some(\"abc\")"), "{:?}", tried.came);
 }
 
 #[tokio::test]

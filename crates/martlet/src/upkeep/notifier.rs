@@ -92,6 +92,7 @@ fn webhook(target: &NotificationTargetSettings) -> Option<Webhook> {
     Some(Webhook {
         url: Url::parse(&target.url)?.with_path(path.to_owned()),
         secret: Some(target.secret.0.clone()).filter(|secret| !secret.is_empty()),
+        accounts: target.accounts.clone(),
     })
 }
 

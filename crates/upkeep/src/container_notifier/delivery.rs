@@ -1,7 +1,7 @@
 //! One event: its entry is read, posted, and taken out.
 //!
 //! Always holds: only an answer of 2xx is a delivery; a redirect is a refusal, and is not followed; a secret is in no
-//! log.
+//! log; a target gets events of accounts that it serves now, not of those that it served when they were noted.
 
 use super::intent::{IntentFate, X_NEWEST, look};
 use super::target::{EntryOutcome, TargetRun, Webhook};
@@ -32,6 +32,9 @@ impl TargetRun {
     pub(super) async fn see_to(&self, container: &EntityPath, name: &str) -> EntryOutcome {
         let elapsed = self.shared.world.clock.elapsed();
         if self.pauses.is_paused(elapsed) || self.pauses.has_event(name, elapsed) {
+            return EntryOutcome::Waiting;
+        }
+        if self.hook.is_none() && !self.is_old(noted_at(name)) {
             return EntryOutcome::Waiting;
         }
         let place = container.with_object(name);
@@ -85,6 +88,10 @@ impl TargetRun {
         let Some(hook) = &self.hook else {
             return self.fail(place, name, Some(&entry), false).await;
         };
+        if !hook.serves(&entry.account) {
+            self.note_failure("serves other accounts only");
+            return self.fail(place, name, Some(&entry), false).await;
+        }
         match self.post(hook, &entry).await {
             Ok(()) => {
                 self.pauses.target_answered();
@@ -194,15 +201,17 @@ impl TargetRun {
         let now = self.shared.world.clock.elapsed();
         let refusals = self.pauses.event_failed(name, is_refusal, now, options.max_backoff);
         let noted = entry.map(QueuedEvent::noted).or_else(|| noted_at(name));
-        let age = noted.map_or(Duration::ZERO, |noted| self.age(noted));
-        let is_old = !options.max_age.is_zero() && age >= options.max_age;
+        let is_old = self.is_old(noted);
         let is_refused = options.max_refusals > 0 && refusals >= options.max_refusals;
         if !is_old && !is_refused {
             return Ok(EntryOutcome::Failed);
         }
         self.take_out(place, name).await?;
         let why = match is_old {
-            true => format!("it is {} seconds old", age.as_secs()),
+            true => format!(
+                "it is {} seconds old",
+                noted.map_or(0, |noted| self.age(noted).as_secs())
+            ),
             false => format!("the target refused it {refusals} times"),
         };
         let event = entry.map_or_else(String::new, |entry| document(entry).to_string());
@@ -219,6 +228,12 @@ impl TargetRun {
         self.shared.client.tell(&delete, &[2, 404]).await?;
         self.pauses.event_over(name);
         Ok(())
+    }
+
+    /// Whether an event of this time is dropped once it fails.
+    fn is_old(&self, noted: Option<Timestamp>) -> bool {
+        let max_age = self.shared.options.max_age;
+        !max_age.is_zero() && noted.is_some_and(|noted| self.age(noted) >= max_age)
     }
 
     fn age(&self, since: Timestamp) -> Duration {

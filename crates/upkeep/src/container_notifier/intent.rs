@@ -8,7 +8,7 @@ use super::NotifierShared;
 use crate::internal_client::{InternalRequest, UnexpectedStatus};
 use http::header::{HeaderMap, HeaderName};
 use http::{Method, StatusCode};
-use notification::{EVENT_MARK, ObjectEvent, QueuedEvent, WrittenFacts};
+use notification::{EVENT_MARK, ObjectEvent, QueuedEvent, WrittenFacts, shown_of_large};
 use vocabulary::conditional::bare_etag;
 use vocabulary::names::quote;
 use vocabulary::{EntityPath, Timestamp};
@@ -16,7 +16,8 @@ use vocabulary::{EntityPath, Timestamp};
 pub(super) const X_NEWEST: HeaderName = HeaderName::from_static("x-newest");
 /// Where the size and the tag of an object made of parts are.
 const SIZES: [&str; 2] = ["x-object-sysmeta-slo-size", "content-length"];
-const ETAGS: [&str; 2] = ["x-object-sysmeta-s3api-etag", "etag"];
+const ETAG_OF_PARTS: &str = "x-object-sysmeta-s3api-etag";
+const ETAG_OF_LARGE: &str = "x-object-sysmeta-slo-etag";
 
 /// What became of an intent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,11 +68,14 @@ fn time(headers: &HeaderMap) -> Option<Timestamp> {
 }
 
 fn facts(headers: &HeaderMap) -> WrittenFacts {
-    let etag = ETAGS.iter().find_map(|name| text(headers, name));
+    let known = |name: &str| text(headers, name).filter(|etag| !etag.is_empty());
+    let etag = known(ETAG_OF_PARTS).map(str::to_owned);
+    let etag = etag.or_else(|| known(ETAG_OF_LARGE).map(shown_of_large));
+    let etag = etag.or_else(|| known("etag").map(str::to_owned));
     WrittenFacts {
         at: time(headers).map(Timestamp::ticks),
         size: SIZES.iter().find_map(|name| text(headers, name)?.parse().ok()),
-        etag: etag.map(|etag| bare_etag(etag).to_owned()),
+        etag: etag.map(|etag| bare_etag(&etag).to_owned()),
         version: text(headers, "x-object-version-id").map(str::to_owned),
     }
 }
@@ -135,6 +139,26 @@ mod tests {
             fate(&of_version, StatusCode::OK, &headers(&[newer])),
             IntentFate::NotMade
         );
+    }
+
+    #[test]
+    fn tags_are_those_that_s3_shows() {
+        let plain = ("etag", "\"of the manifest\"");
+        for (also, expected) in [
+            (&[][..], "of the manifest"),
+            (&[("x-object-sysmeta-s3api-etag", "")], "of the manifest"),
+            (
+                &[
+                    ("x-object-sysmeta-s3api-etag", "parts-2"),
+                    ("x-object-sysmeta-slo-etag", "large"),
+                ],
+                "parts-2",
+            ),
+            (&[("x-object-sysmeta-slo-etag", "large")], "large-N"),
+        ] {
+            let found = headers(&[also, &[plain]].concat());
+            assert_eq!(facts(&found).etag.as_deref(), Some(expected));
+        }
     }
 
     #[test]

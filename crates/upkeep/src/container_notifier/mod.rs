@@ -38,7 +38,7 @@ use pauses::TargetPauses;
 use peer::HttpClient;
 use run::TargetRunOutcome;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use sync_wrapper::SyncWrapper;
@@ -96,6 +96,8 @@ struct NotifiedTarget {
     is_running: bool,
     /// Since when its oldest event has been waiting.
     oldest: Option<Timestamp>,
+    /// Where the last run ended early.
+    ended_in: Option<String>,
 }
 
 /// Goes over the queue.
@@ -143,23 +145,28 @@ impl ContainerNotifier {
             number: shared.options.process,
             of: shared.options.processes,
         };
-        let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut found: BTreeMap<String, VecDeque<String>> = BTreeMap::new();
         for name in shared.client.queue(&shared.options.account, NAME).await {
             if let Some(container) = QueueContainer::read(&name).filter(|_| share.has_name(&name)) {
-                found.entry(container.target).or_default().push(name);
+                found.entry(container.target).or_default().push_back(name);
             }
         }
         let hooks = (self.hooks)();
-        for (name, containers) in found {
+        for (name, mut containers) in found {
             let target = self.targets.entry(name.clone()).or_insert_with(|| NotifiedTarget {
                 pauses: Arc::default(),
                 is_running: false,
                 oldest: None,
+                ended_in: None,
             });
             if target.is_running || target.pauses.is_paused(now) {
                 continue;
             }
             target.is_running = true;
+            if let Some(last) = target.ended_in.take() {
+                let seen = containers.iter().take_while(|container| **container <= last).count();
+                containers.rotate_left(seen);
+            }
             let run = TargetRun {
                 shared: self.shared.clone(),
                 hook: hooks.get(&name).cloned(),
@@ -176,6 +183,7 @@ impl ContainerNotifier {
         if let Some(target) = self.targets.get_mut(&outcome.target) {
             target.is_running = false;
             target.oldest = outcome.oldest;
+            target.ended_in.clone_from(&outcome.ended_in);
         }
         let TargetFigures {
             delivered,

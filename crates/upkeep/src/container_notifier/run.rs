@@ -1,7 +1,8 @@
 //! One run over the events of a target, shard after shard, oldest first.
 //!
 //! Always holds: a target that does not answer ends its run; a run has at most [`MOST`] deliveries, so that the file of
-//! targets and the division of the work count soon.
+//! targets and the division of the work count soon; the next run begins behind the shard where this one ended, so that
+//! no shard waits for others that always have events.
 
 use super::NAME;
 use super::figures::TargetFigures;
@@ -23,6 +24,8 @@ pub(super) struct TargetRunOutcome {
     pub(super) oldest: Option<Timestamp>,
     /// It ended because it had done enough.
     pub(super) has_more: bool,
+    /// The container in which it ended before the others were seen to.
+    pub(super) ended_in: Option<String>,
 }
 
 impl TargetRun {
@@ -33,18 +36,23 @@ impl TargetRun {
             figures: TargetFigures::default(),
             oldest: None,
             has_more: false,
+            ended_in: None,
         };
-        if self.hook.is_none() {
-            tracing::warn!(
-                "{NAME}: target {} is in no notification-targets.conf; its events wait",
-                self.name
-            );
-        }
         for container in &self.containers {
             self.run_shard(container, &mut outcome).await;
             if outcome.has_more || self.is_paused() {
+                outcome.ended_in = Some(container.clone());
                 break;
             }
+        }
+        if self.hook.is_none() && outcome.figures.pending > 0 {
+            tracing::warn!(
+                "{NAME}: target {} is in no notification-targets.conf: {} events wait",
+                self.name,
+                outcome.figures.pending
+            );
+            let now = self.shared.world.clock.elapsed();
+            self.pauses.target_failed(now, self.shared.options.max_backoff);
         }
         for (why, times) in &*self.failures.lock() {
             tracing::warn!("{NAME}: target {} {why}: {times} events wait", self.name);

@@ -4,7 +4,7 @@ use super::NotifierShared;
 use super::pauses::TargetPauses;
 use parking_lot::Mutex;
 use peer::Url;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,6 +18,15 @@ pub struct Webhook {
     pub url: Url,
     /// Signs what is posted.
     pub secret: Option<String>,
+    /// Whose events may go there; everybody's when empty.
+    pub accounts: Vec<String>,
+}
+
+impl Webhook {
+    /// Whether events of this account's buckets may go there.
+    pub(super) fn serves(&self, account: &str) -> bool {
+        self.accounts.is_empty() || self.accounts.iter().any(|own| own == account)
+    }
 }
 
 impl fmt::Debug for Webhook {
@@ -52,7 +61,7 @@ pub(super) struct TargetRun {
     pub(super) hook: Option<Arc<Webhook>>,
     pub(super) pauses: Arc<TargetPauses>,
     /// The names of the containers of its queue.
-    pub(super) containers: Vec<String>,
+    pub(super) containers: VecDeque<String>,
     /// Why deliveries failed, and how often.
     pub(super) failures: Mutex<BTreeMap<String, u64>>,
 }
