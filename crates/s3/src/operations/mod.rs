@@ -26,6 +26,7 @@
 //! | where a bucket's access log is to go | `logging.rs` |
 //! | which events a bucket tells of, and to which target | `notification/` |
 //! | Swift's canned ACLs, and what buckets and objects never have here | `access.rs` |
+//! | whose buckets the client expects them to be | `expected_owner.rs` |
 //! | S3's own ACLs (`s3_acl`), what they allow | `access_checks.rs`, `own_acl.rs` |
 
 mod access;
@@ -38,6 +39,7 @@ mod conditional;
 mod copy;
 mod cors;
 mod encryption;
+mod expected_owner;
 mod headers;
 pub(crate) mod lifecycle;
 pub(crate) mod listing;
@@ -306,6 +308,7 @@ impl Operation<'_> {
         if self.call.subresource() == Some("notification") && self.service.refuses_notifications() {
             return Err(not_implemented("notification"));
         }
+        self.check_owners().await?;
         match self.service.settings.s3_acl {
             true => self.check_access().await,
             false => Ok(()),
