@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from clients.operations import ask, page
+from clients.operations.values import TARGET
 from harness import filters
 from harness.systems import running
 
@@ -24,7 +25,11 @@ def answers(request, tmp_path_factory):
     """What ours and OpenStack's answered."""
     ours = "openstack" if request.config.getoption("--sut") == "openstack" else "separate"
     pipeline = filters.PIPELINE.replace("proxy-logging proxy-server", "keymaster encryption proxy-logging proxy-server")
-    started = [running(kind, tmp_path_factory.mktemp(kind), overrides=filters.overrides(pipeline=pipeline, **SECRET)) for kind in (ours, "openstack")]
+    roots = [(kind, tmp_path_factory.mktemp(kind)) for kind in (ours, "openstack")]
+    for _, root in roots:
+        (root / "etc").mkdir()
+        (root / "etc/notification-targets.conf").write_text(f"[{TARGET}]\nurl = http://127.0.0.1:1/\nsecret = of the target\n")
+    started = [running(kind, root, overrides=filters.overrides(pipeline=pipeline, **SECRET)) for kind, root in roots]
     try:
         systems = [next(system) for system in started]
         with ThreadPoolExecutor(2) as both:

@@ -180,14 +180,16 @@ pub const FEATURES: &[(&str, Make)] = &[
     }),
     ("s3api", |context, options| {
         let settings: S3ApiSettings = Options::read(options)?;
-        Ok(Arc::new(S3Front::new(Arc::new(settings), context.world.clock.clone())))
+        let (hidden, clock) = (&context.swift.auto_create_account_prefix, context.world.clock.clone());
+        Ok(Arc::new(S3Front::new(Arc::new(settings), hidden, clock)))
     }),
     (S3_OPERATIONS, |context, options| {
         let (settings, limits) = (Arc::new(Options::read(options)?), context.swift.limits.clone());
         let cors = (&context.conf.proxy).into();
         let encrypts = context.encrypts_behind(&AUTHENTICATORS)?;
         let targets = WatchedTargets::new(&context.conf.common.swift_dir, context.world.clone());
-        let operations = S3Operations::new(settings, limits, cors, encrypts, context.world.clone());
+        let (hidden, world) = (&context.swift.auto_create_account_prefix, context.world.clone());
+        let operations = S3Operations::new(settings, limits, cors, encrypts, hidden, world);
         Ok(Arc::new(operations.notifying(Arc::new(targets))))
     }),
     ("s3token", |context, options| {

@@ -29,6 +29,7 @@ macro_rules! codes {
 }
 
 codes! {
+    ACCESS_FORBIDDEN = "AccessForbidden", 403, "CORSResponse: This CORS request is not allowed. This is usually because the evalution of Origin, request method / Access-Control-Request-Method or Access-Control-Request-Headers are not whitelisted by the resource's CORS spec.";
     ACCESS_DENIED = "AccessDenied", 403, "Access Denied.";
     AUTHORIZATION_HEADER_MALFORMED = "AuthorizationHeaderMalformed", 400, "The authorization header is malformed; the authorization header requires three components: Credential, SignedHeaders, and Signature.";
     AUTHORIZATION_QUERY_PARAMETERS = "AuthorizationQueryParametersError", 400, "Error parsing the X-Amz-Credential parameter; the Credential is mal-formed; expecting \"<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request\".";
@@ -78,6 +79,7 @@ codes! {
     MISSING_SECURITY_HEADER = "MissingSecurityHeader", 400, "Your request was missing a required header.";
     NO_SUCH_BUCKET = "NoSuchBucket", 404, "The specified bucket does not exist.";
     NO_SUCH_BUCKET_POLICY = "NoSuchBucketPolicy", 404, "The bucket policy does not exist";
+    NO_SUCH_CORS = "NoSuchCORSConfiguration", 404, "The CORS configuration does not exist";
     NO_SUCH_ENCRYPTION = "ServerSideEncryptionConfigurationNotFoundError", 404, "The server side encryption configuration was not found";
     NO_SUCH_KEY = "NoSuchKey", 404, "The specified key does not exist.";
     NO_SUCH_LIFECYCLE = "NoSuchLifecycleConfiguration", 404, "The lifecycle configuration does not exist";

@@ -6,6 +6,8 @@
 //! Always holds: a request that is not S3's passes as it came; nothing of a request of S3 that is refused here reaches
 //! a server; an answer has the transaction's id as `x-amz-request-id`.
 
+use crate::bucket_cors;
+use crate::bucket_cors::index::CorsIndex;
 use crate::call::{S3Call, bucket_of_host, is_bucket_name};
 use crate::cross_origin;
 use crate::error::{
@@ -34,16 +36,27 @@ const ANONYMOUS: &str = "anonymous";
 #[derive(Clone, Copy)]
 pub(crate) struct InS3sForm;
 
+/// With a request that a form was: it became a PUT.
+#[derive(Clone, Copy)]
+pub(crate) struct FormPosted;
+
 /// Swift's `s3api`, the half in front of authentication.
 pub struct S3Front {
     settings: Arc<S3ApiSettings>,
     clock: Arc<dyn Clock>,
+    /// Where preflights look for buckets with rules.
+    cors_index: CorsIndex,
 }
 
 impl S3Front {
-    /// As configured.
-    pub fn new(settings: Arc<S3ApiSettings>, clock: Arc<dyn Clock>) -> Self {
-        Self { settings, clock }
+    /// As configured; `hidden_prefix` is what accounts begin with that the cluster itself makes.
+    pub fn new(settings: Arc<S3ApiSettings>, hidden_prefix: &str, clock: Arc<dyn Clock>) -> Self {
+        let cors_index = CorsIndex::new(hidden_prefix);
+        Self {
+            settings,
+            clock,
+            cors_index,
+        }
     }
 
     /// Reads the call and its signature, and aims the request at what it is about.
@@ -70,6 +83,7 @@ impl S3Front {
             Some(form) => {
                 form.check_policy(call.bucket.as_deref().unwrap_or_default(), now)?;
                 form.limit(request);
+                request.extensions.insert(FormPosted);
                 call.key = Some(form.key.clone());
                 signature::of_form(form, &self.settings)?
             }
@@ -124,19 +138,19 @@ impl Feature for S3Front {
         let bucket = bucket_of_host(request, &self.settings.storage_domain);
         signature::is_signed(request)
             || bucket.is_some()
-            || cross_origin::is_preflight(request)
+            || cross_origin::is_preflight(request, false)
             || is_form(request, false)
     }
 
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
-        if cross_origin::is_preflight(&request) {
-            return cross_origin::preflight(&request, &self.settings.cors_preflight_allow_origin);
+        let has_bucket = bucket_of_host(&request, &self.settings.storage_domain).is_some();
+        if cross_origin::is_preflight(&request, has_bucket) {
+            return cross_origin::preflight(request, next, &self.settings, &self.cors_index).await;
         }
         if sts::is_call(&request) {
             return Box::pin(sts::answer(request, next, &self.settings, self.clock.now().seconds())).await;
         }
         let (trans_id, is_head) = (request.trans_id.clone(), request.method == Method::HEAD);
-        let has_bucket = bucket_of_host(&request, &self.settings.storage_domain).is_some();
         let mut response = match is_form(&request, has_bucket) && !signature::is_signed(&request) {
             true => Box::pin(self.take_form(request, next)).await,
             false => match self.prepare(&mut request, None) {
@@ -174,7 +188,12 @@ impl S3Front {
         let bucket = request.entity.as_ref().and_then(|entity| entity.container.clone());
         let response = self.in_s3s_form(next.run(request).await, signed.as_deref(), &trans_id);
         match response.status().is_success() {
-            true => form.answer(&bucket.unwrap_or_default(), response, &base),
+            true => {
+                let stored = response.headers().clone();
+                let mut answer = form.answer(&bucket.unwrap_or_default(), response, &base);
+                bucket_cors::carry(&stored, answer.headers_mut());
+                answer
+            }
             false => response,
         }
     }

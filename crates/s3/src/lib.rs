@@ -13,7 +13,7 @@
 //! | is a request S3's, and what does it ask for | `front.rs`, `call.rs` |
 //! | uploads by HTML forms | `post_form.rs` |
 //! | who has signed it | `signature/` |
-//! | what may pages of other origins ask and see | `cross_origin.rs` |
+//! | what may pages of other origins ask and see | `cross_origin.rs`, rules of buckets in `bucket_cors/` |
 //! | is a body what was signed, and its checksums right | `payload.rs`, `checksum.rs`, `chunked.rs` |
 //! | … of an upload in parts | `checksum_of_parts.rs` |
 //! | temporary keys | `sts.rs` |
@@ -27,6 +27,7 @@
 
 mod acl;
 pub mod authority;
+mod bucket_cors;
 mod call;
 mod checksum;
 mod checksum_of_parts;

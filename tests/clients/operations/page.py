@@ -20,7 +20,7 @@ def text(ours, theirs):
         "Every operation that botocore's description of S3 has, with every parameter of it, asked of Martlet and of OpenStack Swift 2.38.3's s3api",
         "in the same way: `make s3-operations` writes this page, `tests/clients/operations` has the requests, and `make test` fails where the page is not",
         "what the run gives, or where something that OpenStack's serves is not served here. Both have `keymaster encryption` in their pipelines, and neither",
-        "has `s3_acl`.", "",
+        "has `s3_acl`. Martlet is configured to notify one target.", "",
         f"Of {len(served)} operations {counts[0]} are served here, {counts[1]} by OpenStack's.", "",
         "| word | means |", "|---|---|",
         "| works | the answer is a success, and where the effect can be seen it was: what was set is read back, a condition that does not hold is refused |",

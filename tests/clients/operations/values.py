@@ -14,6 +14,7 @@ PAST, FUTURE = NOW - timedelta(days=30), NOW + timedelta(days=30)
 GROUP = "http://acs.amazonaws.com/groups/global/AllUsers"
 OWNER = {"ID": "test:tester", "DisplayName": "test:tester"}
 KEY = b"k" * 32
+TARGET = "hook"  # which ours is configured to notify
 # What belongs together is asked together, under the first name.
 TOGETHER = {"SSECustomerAlgorithm": ("SSECustomerKey", "SSECustomerKeyMD5"),
             "CopySourceSSECustomerAlgorithm": ("CopySourceSSECustomerKey", "CopySourceSSECustomerKeyMD5")}
@@ -211,8 +212,9 @@ def value(operation, name, shape, made):
         return {"Rules": [{"ID": "rule", "Prefix": "x/", "Status": "Enabled", "Expiration": {"Days": 3}}]}
     if name == "BucketLoggingStatus":
         return {"LoggingEnabled": {"TargetBucket": made["Bucket"], "TargetPrefix": "log/"}}
-    if name == "NotificationConfiguration" and operation.endswith("Configuration"):
-        return {"QueueConfigurations": [{"QueueArn": "arn:aws:sqs:us-east-1:1:queue", "Events": ["s3:ObjectCreated:*"]}]}
+    if name == "NotificationConfiguration":
+        arn, events = f"arn:martlet:sqs::{TARGET}:webhook", {"Events": ["s3:ObjectCreated:*"]}
+        return {"QueueConfigurations": [{"QueueArn": arn, **events}]} if operation.endswith("Configuration") else {"QueueConfiguration": {"Queue": arn, **events}}
     return STRUCTURES.get(name) or PLAIN.get(name) or least(shape)
 
 

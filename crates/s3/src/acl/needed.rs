@@ -39,7 +39,7 @@ pub(crate) fn needed(level: (bool, bool), method: &Method, subresource: Option<&
         ((true, false), "PUT", Some("acl")) => OnBucket(WriteAcp),
         ((true, false), "GET", Some("location" | "logging" | "tagging")) => OwnBucket,
         ((true, false), "PUT" | "DELETE", Some("tagging")) => OwnBucket,
-        ((true, false), "GET" | "PUT" | "DELETE", Some("lifecycle" | "encryption")) => OwnBucket,
+        ((true, false), "GET" | "PUT" | "DELETE", Some("cors" | "lifecycle" | "encryption")) => OwnBucket,
         ((true, false), "PUT", Some("logging")) | ((true, false), "GET" | "PUT", Some("notification")) => OwnBucket,
         ((true, false), "DELETE", None) | ((true, false), "PUT", Some("object-lock")) => OwnBucket,
         ((true, false), "POST", Some("delete")) => BucketThere,
@@ -70,6 +70,7 @@ mod tests {
             ((true, true), Method::PUT, Some("legal-hold"), Some(Needed::OwnObject)),
             ((true, false), Method::DELETE, None, Some(Needed::OwnBucket)),
             ((true, false), Method::PUT, Some("lifecycle"), Some(Needed::OwnBucket)),
+            ((true, false), Method::DELETE, Some("cors"), Some(Needed::OwnBucket)),
             (
                 (true, false),
                 Method::DELETE,

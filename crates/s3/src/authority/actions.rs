@@ -51,6 +51,7 @@ actions! {
     DELETE_OBJECT_TAGGING = "DeleteObjectTagging", WRITE;
     DELETE_VERSION = "DeleteObjectVersion", DELETE;
     GET_BUCKET_ACL = "GetBucketAcl", READ;
+    GET_BUCKET_CORS = "GetBucketCORS", READ;
     GET_BUCKET_LOCATION = "GetBucketLocation", LIST;
     GET_BUCKET_LOGGING = "GetBucketLogging", READ;
     GET_ENCRYPTION = "GetEncryptionConfiguration", READ;
@@ -79,6 +80,7 @@ actions! {
     LIST_VERSIONS = "ListBucketVersions", LIST;
     LIST_PARTS = "ListMultipartUploadParts", LIST;
     PUT_BUCKET_ACL = "PutBucketAcl", None;
+    PUT_BUCKET_CORS = "PutBucketCORS", None;
     PUT_BUCKET_LOGGING = "PutBucketLogging", None;
     PUT_ENCRYPTION = "PutEncryptionConfiguration", None;
     PUT_LIFECYCLE = "PutLifecycleConfiguration", None;
@@ -250,6 +252,7 @@ fn of_bucket(method: &Method, sub: Option<&str>) -> Action {
     let (get, put, delete) = match sub {
         None => (LIST_BUCKET, CREATE_BUCKET, DELETE_BUCKET),
         Some("acl") => (GET_BUCKET_ACL, PUT_BUCKET_ACL, UNNAMED),
+        Some("cors") => (GET_BUCKET_CORS, PUT_BUCKET_CORS, PUT_BUCKET_CORS),
         Some("delete") if *method == Method::POST => return DELETE_OBJECT,
         Some("encryption") => (GET_ENCRYPTION, PUT_ENCRYPTION, PUT_ENCRYPTION),
         Some("lifecycle") => (GET_LIFECYCLE, PUT_LIFECYCLE, PUT_LIFECYCLE),
@@ -337,6 +340,8 @@ mod tests {
             (Method::POST, "/b?delete", &[], "s3:DeleteObject b"),
             (Method::DELETE, "/b?policy", &[], "s3:DeleteBucketPolicy b"),
             (Method::DELETE, "/b?lifecycle", &[], "s3:PutLifecycleConfiguration b"),
+            (Method::GET, "/b?cors", &[], "s3:GetBucketCORS b"),
+            (Method::DELETE, "/b?cors", &[], "s3:PutBucketCORS b"),
             (Method::DELETE, "/b?encryption", &[], "s3:PutEncryptionConfiguration b"),
             (Method::PUT, "/b?logging", &[], "s3:PutBucketLogging b"),
             (Method::PUT, "/b?notification", &[], "s3:PutBucketNotification b"),

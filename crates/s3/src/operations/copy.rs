@@ -34,6 +34,10 @@ pub(super) struct CopySource {
 }
 
 impl CopySource {
+    pub(super) fn bucket(&self) -> &str {
+        &self.bucket
+    }
+
     /// The source itself.
     pub(super) fn read(&self, operation: &Operation<'_>) -> ClientRequest {
         let entity = operation.account().with_container(&self.bucket).with_object(&self.key);

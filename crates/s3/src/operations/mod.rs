@@ -16,6 +16,7 @@
 //! | multipart uploads | `multipart/` |
 //! | limits of keys, policies, public access blocks applied | `admission.rs` |
 //! | policies, public access blocks, ownership controls stored | `bucket_policy.rs`, `public_access.rs` |
+//! | CORS rules | `cors.rs` |
 //! | lifecycle rules, and when an object expires by them | `lifecycle/` |
 //! | versions | `versions.rs` |
 //! | tags | `tagging.rs` |
@@ -25,6 +26,7 @@
 //! | where a bucket's access log is to go | `logging.rs` |
 //! | which events a bucket tells of, and to which target | `notification/` |
 //! | Swift's canned ACLs, and what buckets and objects never have here | `access.rs` |
+//! | whose buckets the client expects them to be | `expected_owner.rs` |
 //! | S3's own ACLs (`s3_acl`), what they allow | `access_checks.rs`, `own_acl.rs` |
 
 mod access;
@@ -35,7 +37,9 @@ mod bucket;
 mod bucket_policy;
 mod conditional;
 mod copy;
+mod cors;
 mod encryption;
+mod expected_owner;
 mod headers;
 pub(crate) mod lifecycle;
 pub(crate) mod listing;
@@ -55,6 +59,7 @@ mod versions;
 use self::access_checks::AllowedBy;
 use self::admission::Rights;
 pub use self::notification::NotificationTargetNames;
+use crate::bucket_cors::index::CorsIndex;
 use crate::call::S3Call;
 use crate::cross_origin;
 use crate::error::{
@@ -62,14 +67,14 @@ use crate::error::{
     METHOD_NOT_ALLOWED, MISSING_CONTENT_LENGTH, NO_SUCH_BUCKET, NO_SUCH_KEY, NOT_IMPLEMENTED, NOT_MODIFIED,
     OPERATION_ABORTED, PRECONDITION_FAILED, REQUEST_TIMEOUT, S3Error, SERVICE_UNAVAILABLE, SLOW_DOWN,
 };
-use crate::front::{InS3sForm, call_of};
+use crate::front::{FormPosted, InS3sForm, call_of};
 use crate::payload::SignedBody;
 use crate::xml::XmlWriter;
 use http::Method;
 use http::header::HeaderValue;
 use identity::{KeyHolder, SignedRequest, VerifiedKey};
 use peer::message::header_names::X_POLICY_INDEX;
-use request_pipeline::cors::{self, CorsSettings};
+use request_pipeline::cors::{CorsSettings, origin};
 use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use settings::S3ApiSettings;
 use std::sync::Arc;
@@ -83,7 +88,10 @@ const SOURCE: &str = "S3";
 pub struct S3Operations {
     settings: Arc<S3ApiSettings>,
     limits: Limits,
+    /// What pages see where a bucket has no rules of its own.
     cors: CorsSettings,
+    /// Where preflights look for buckets with rules.
+    cors_index: CorsIndex,
     /// What is stored from here is encrypted.
     encrypts: bool,
     /// Lifecycle rules of buckets.
@@ -107,12 +115,22 @@ struct Operation<'a> {
 type Done = Result<Response, S3Error>;
 
 impl S3Operations {
-    /// As configured; `encrypts` says that features behind this one encrypt all that is stored.
-    pub fn new(settings: Arc<S3ApiSettings>, limits: Limits, cors: CorsSettings, encrypts: bool, world: World) -> Self {
+    /// As configured; `encrypts` says that features behind this one encrypt all that is stored, `hidden_prefix` is what
+    /// accounts begin with that the cluster itself makes.
+    pub fn new(
+        settings: Arc<S3ApiSettings>,
+        limits: Limits,
+        cors: CorsSettings,
+        encrypts: bool,
+        hidden_prefix: &str,
+        world: World,
+    ) -> Self {
+        let cors_index = CorsIndex::new(hidden_prefix);
         Self {
             settings,
             limits,
             cors,
+            cors_index,
             encrypts,
             rules: lifecycle::KnownRules::default(),
             notification_targets: None,
@@ -159,10 +177,14 @@ impl Feature for S3Operations {
             response.extensions_mut().insert(InS3sForm);
             return response;
         }
-        let page = match (cors::origin(&request.headers), &request.entity, &call.bucket) {
+        let page = match (origin(&request.headers), &request.entity, &call.bucket) {
             (Some(origin), Some(entity), Some(bucket)) => {
                 let container = next.info().container(&entity.account, bucket).await;
-                Some((origin.clone(), container))
+                let method = match request.extensions.get::<FormPosted>() {
+                    Some(_) => Method::POST,
+                    None => request.method.clone(),
+                };
+                Some((origin.clone(), method, container))
             }
             _ => None,
         };
@@ -185,8 +207,8 @@ impl Feature for S3Operations {
             Ok(response) => response,
             Err(error) => error.answer(&trans_id),
         };
-        if let Some((origin, container)) = page {
-            cross_origin::show(&mut response, &origin, &container, &self.cors);
+        if let Some((origin, method, container)) = page {
+            cross_origin::show(&mut response, (&origin, &method), &container, &self.cors);
         }
         response.extensions_mut().insert(InS3sForm);
         response
@@ -230,9 +252,8 @@ impl Operation<'_> {
             ((true, false), _, Some("policy" | "policyStatus" | "publicAccessBlock" | "ownershipControls")) => {
                 self.run_rights(&method).await
             }
-            ((true, false), &Method::GET, Some("lifecycle")) => lifecycle::get(self).await,
-            ((true, false), &Method::PUT, Some("lifecycle")) => lifecycle::put(self).await,
-            ((true, false), &Method::DELETE, Some("lifecycle")) => lifecycle::delete(self).await,
+            ((true, false), _, Some("lifecycle")) => lifecycle::run(self).await,
+            ((true, false), _, Some("cors")) => cors::run(self).await,
             ((true, false), _, Some("logging")) => logging::run(self).await,
             ((true, false), _, Some("notification")) => notification::run(self).await,
             ((true, false), &Method::GET, Some("encryption")) => encryption::get(self).await,
@@ -301,6 +322,7 @@ impl Operation<'_> {
         if self.call.subresource() == Some("notification") && self.service.refuses_notifications() {
             return Err(not_implemented("notification"));
         }
+        self.check_owners().await?;
         match self.service.settings.s3_acl {
             true => self.check_access().await,
             false => Ok(()),

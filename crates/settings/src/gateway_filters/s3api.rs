@@ -43,7 +43,8 @@ options! {
         allow_no_owner: bool = "false",
         /// With s3_acl: list only the buckets that the user owns, which asks about each.
         check_bucket_owner: bool = "false",
-        /// Origins, separated by commas, whose pages may send requests of S3 (`*`: all); browsers ask before they do.
+        /// Origins, separated by commas, whose pages may send requests of S3 (`*`: all), besides those that CORS rules
+        /// of buckets name; browsers ask before they do.
         cors_preflight_allow_origin: Vec<String> = "",
         /// Answer 429 rather than 503 to clients that send too many requests.
         ratelimit_as_client_error: bool = "false",

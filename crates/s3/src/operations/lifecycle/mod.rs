@@ -12,7 +12,7 @@ pub(super) use known_rules::KnownRules;
 use super::bucket::empty;
 use super::headers::{delete_at, expiry_by};
 use super::tag_set::of_stored;
-use super::{Done, Operation};
+use super::{Done, Operation, not_implemented};
 use crate::error::{INTERNAL_ERROR, INVALID_REQUEST, NO_SUCH_LIFECYCLE, S3Error};
 use crate::payload::collect;
 use ::lifecycle::{DayLength, KnownTags, LifecycleRules, LifecycleSubject, pieces, text_of_pieces};
@@ -27,8 +27,18 @@ const LARGEST_DOCUMENT: u64 = 2 << 20;
 /// What stands in front of a container's system metadata in headers.
 const SYSMETA: &str = "x-container-sysmeta-";
 
+/// Any of the three.
+pub(super) async fn run(operation: Operation<'_>) -> Done {
+    match operation.request.method {
+        Method::GET => get(operation).await,
+        Method::PUT => put(operation).await,
+        Method::DELETE => delete(operation).await,
+        _ => Err(not_implemented("lifecycle")),
+    }
+}
+
 /// PutBucketLifecycleConfiguration.
-pub(super) async fn put(mut operation: Operation<'_>) -> Done {
+async fn put(mut operation: Operation<'_>) -> Done {
     let signed = operation.signed_body();
     let body = collect(&mut operation.request, signed.as_ref(), LARGEST_DOCUMENT).await?;
     let mut rules = document::read(&body)?;
@@ -44,12 +54,12 @@ pub(super) async fn put(mut operation: Operation<'_>) -> Done {
 }
 
 /// DeleteBucketLifecycle.
-pub(super) async fn delete(operation: Operation<'_>) -> Done {
+async fn delete(operation: Operation<'_>) -> Done {
     operation.store_rules("", 204).await
 }
 
 /// GetBucketLifecycleConfiguration.
-pub(super) async fn get(operation: Operation<'_>) -> Done {
+async fn get(operation: Operation<'_>) -> Done {
     let bucket = operation.metadata_of_bucket().await?;
     let text = text_of_pieces(|header| bucket.get(header)?.to_str().ok());
     let text = text.ok_or_else(|| NO_SUCH_LIFECYCLE.about("BucketName", operation.bucket()))?;
