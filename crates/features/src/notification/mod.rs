@@ -183,10 +183,15 @@ impl Watcher for Counted {
     fn ended(&mut self, _how: End) {}
 }
 
-/// Whether the answer says that the write was made. A delete marker may be the first that there is of its key.
+/// Whether the answer says that the write was made. A deletion that finds nothing is one, too: it may be the later of
+/// itself and a write under way, which it then takes away. A delete marker may be the first that there is of its key.
 fn has_happened(event: ObjectEvent, response: &Response) -> bool {
-    let is_marker = event == ObjectEvent::DeleteMarkerCreated && response.headers().contains_key(VERSION_ID);
-    response.status().is_success() || (is_marker && response.status() == 404)
+    let finds_nothing = match event {
+        ObjectEvent::DeleteMarkerCreated => response.headers().contains_key(VERSION_ID),
+        ObjectEvent::Delete => true,
+        _ => false,
+    };
+    response.status().is_success() || (finds_nothing && response.status() == 404)
 }
 
 /// What is known of a write, from what was sent and what was answered.

@@ -236,8 +236,11 @@ async fn events_have_the_name_of_what_happens() {
         let tried = try_with(request, sysmeta, status, FINE).await;
         assert!(tried.came[2].contains(expected), "{expected}: {:?}", tried.came);
     }
-    // Nothing was there, nothing was deleted.
+    // Nothing was there yet: a write under way that is older goes with this deletion.
     let tried = try_with(request("DELETE", "/v1/a/b/in/k"), RULED, 404, FINE).await;
+    assert!(tried.came[2].contains("ObjectRemoved:Delete in/k"), "{:?}", tried.came);
+    // A write that was refused is none.
+    let tried = try_with(put("in/k"), RULED, 404, FINE).await;
     assert_eq!(tried.came.last().unwrap(), "DELETE /v1/.notifications");
 }
 

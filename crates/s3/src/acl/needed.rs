@@ -41,6 +41,7 @@ pub(crate) fn needed(level: (bool, bool), method: &Method, subresource: Option<&
         ((true, false), "PUT" | "DELETE", Some("tagging")) => OwnBucket,
         ((true, false), "GET" | "PUT" | "DELETE", Some("cors" | "lifecycle" | "encryption")) => OwnBucket,
         ((true, false), "PUT", Some("logging")) | ((true, false), "GET" | "PUT", Some("notification")) => OwnBucket,
+        ((true, false), _, Some("policy" | "policyStatus" | "publicAccessBlock" | "ownershipControls")) => OwnBucket,
         ((true, false), "DELETE", None) | ((true, false), "PUT", Some("object-lock")) => OwnBucket,
         ((true, false), "POST", Some("delete")) => BucketThere,
         ((true, true), "GET" | "HEAD", None | Some("partNumber")) => ObjectsOwnWord,
@@ -65,7 +66,14 @@ mod tests {
     fn what_is_not_named_is_left_to_the_account() {
         for (level, method, subresource, expected) in [
             ((true, false), Method::PUT, None, None),
-            ((true, false), Method::DELETE, Some("policy"), None),
+            ((true, false), Method::DELETE, Some("website"), None),
+            ((true, false), Method::PUT, Some("policy"), Some(Needed::OwnBucket)),
+            (
+                (true, false),
+                Method::DELETE,
+                Some("publicAccessBlock"),
+                Some(Needed::OwnBucket),
+            ),
             ((true, true), Method::PUT, Some("restore"), None),
             ((true, true), Method::PUT, Some("legal-hold"), Some(Needed::OwnObject)),
             ((true, false), Method::DELETE, None, Some(Needed::OwnBucket)),
