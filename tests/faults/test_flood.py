@@ -14,7 +14,7 @@ CONNECTIONS = 1000  # max_connections
 SECONDS = 4  # of the flood
 LARGE = b"x" * 2**22  # more than sockets hold
 CRAWLING = 150  # slow uploads, and as many slow downloads
-PER_SLOW = 256 * 1024  # bytes of memory
+PER_SLOW = 96 * 1024  # bytes of memory
 SLACK = 16 * 2**20  # bytes that are not theirs
 
 

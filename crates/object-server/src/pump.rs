@@ -1,7 +1,8 @@
 //! What is left of a body on its way from the device to a receiver that takes it at its own pace.
 //!
 //! One chunk is read ahead while the one before is being written. Until a receiver has taken more than its connection
-//! can hold, chunks come in small pieces, so that what it has not taken is little ([`Pace`]). When it takes nothing for
+//! can hold, chunks are as long as all that came before them and come in small pieces, so that what it has not taken is
+//! little, and little is read for it ([`Pace`]). When it takes nothing for
 //! [`SLOW`], what it has not looked at is taken back, and read again once it comes for it.
 //! Always holds: a receiver that takes nothing holds one piece, and what was read ahead for no longer than [`SLOW`];
 //! bytes that are read again are the same bytes, or the body fails.
@@ -19,7 +20,7 @@ use vocabulary::ByteRange;
 use world::{Clock, World};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bytes per read: few hops for a big object. The first look and the read behind it are one together.
+/// Bytes per read: few hops for a big object.
 pub(crate) const CHUNK: usize = 256 * 1024;
 /// ... in one piece, and per read for a slow receiver.
 const PIECE: usize = 64 * 1024;
@@ -30,7 +31,7 @@ const SLOW: Duration = Duration::from_secs(1);
 /// What is known of the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pace {
-    /// Whether it reads is not known yet: whole chunks, in pieces.
+    /// Whether it reads is not known yet: chunks that grow, in pieces.
     Unknown,
     /// It took nothing for [`SLOW`]: pieces.
     Slow,
@@ -39,10 +40,10 @@ enum Pace {
 }
 
 impl Pace {
-    /// Bytes per read and per piece.
-    fn sizes(self) -> (usize, usize) {
+    /// Bytes per read and per piece, behind so many that were handed over.
+    fn sizes(self, handed_over: u64) -> (usize, usize) {
         match self {
-            Pace::Unknown => (CHUNK, PIECE),
+            Pace::Unknown => (handed_over.clamp(PIECE as u64, CHUNK as u64) as usize, PIECE),
             Pace::Slow => (PIECE, PIECE),
             Pace::Quick => (CHUNK, CHUNK),
         }
@@ -148,23 +149,20 @@ impl Pump {
     async fn send(&mut self, piece: BodyPiece) -> Result<bool, BodyError> {
         let (mut offset, mut left, is_rest) = match piece {
             BodyPiece::Bytes(bytes) => {
-                return Ok(bytes.is_empty() || self.room().await? && self.feed.send(bytes).await);
+                let length = bytes.len() as u64;
+                let is_sent = bytes.is_empty() || self.room().await? && self.feed.send(bytes).await;
+                self.handed_over += length;
+                return Ok(is_sent);
             }
             BodyPiece::Range(range) => (range.start, range.len(), false),
             BodyPiece::Rest(length) => (self.first as u64, length, true),
-        };
-        // With the first look it is one whole chunk.
-        let mut longest = match is_rest {
-            true => CHUNK.saturating_sub(self.first).max(PIECE),
-            false => CHUNK,
         };
         while left > 0 {
             if !self.room().await? {
                 return Ok(false);
             }
-            let (chunk, piece) = self.pace.sizes();
-            let want = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.min(longest));
-            longest = CHUNK;
+            let (chunk, piece) = self.pace.sizes(self.handed_over);
+            let want = usize::try_from(left).unwrap_or(usize::MAX).min(chunk);
             let from = if is_rest { Read::Next } else { Read::At(offset) };
             for bytes in self.read(from, want, piece).await? {
                 let length = bytes.len() as u64;
