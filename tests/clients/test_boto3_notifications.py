@@ -195,8 +195,8 @@ def test_every_write_is_an_event(notified, receiver):
     assert own.do("PUT", f"{bucket}/in/swift", body=b"xy").status == 201
     assert own.do("DELETE", f"{bucket}/in/swift").status == 204
     expected = [("ObjectCreated:Put", "in/a b+ü"), ("ObjectCreated:Copy", "in/copy"), ("ObjectCreated:CompleteMultipartUpload", "in/large"),
-                ("ObjectRemoved:Delete", "in/copy"), ("ObjectRemoved:Delete", "in/large"), ("ObjectCreated:Put", "in/swift"),
-                ("ObjectRemoved:Delete", "in/swift")]
+                ("ObjectRemoved:Delete", "in/copy"), ("ObjectRemoved:Delete", "in/large"), ("ObjectRemoved:Delete", "in/none"),
+                ("ObjectCreated:Put", "in/swift"), ("ObjectRemoved:Delete", "in/swift")]
     until(lambda: len(receiver.events(bucket)) >= len(expected), within=30, what="all events")
     assert sorted(receiver.events(bucket)) == sorted(expected)
 

@@ -141,6 +141,11 @@ impl ContainerNotifier {
         let shared = &self.shared;
         let now = shared.world.clock.elapsed();
         self.listed = Some(now);
+        let hooks = (self.hooks)();
+        if hooks.is_empty() && self.targets.is_empty() {
+            // Nothing is notified here: no request is made for it.
+            return;
+        }
         let share = WorkShare {
             number: shared.options.process,
             of: shared.options.processes,
@@ -151,7 +156,6 @@ impl ContainerNotifier {
                 found.entry(container.target).or_default().push_back(name);
             }
         }
-        let hooks = (self.hooks)();
         for (name, mut containers) in found {
             let target = self.targets.entry(name.clone()).or_insert_with(|| NotifiedTarget {
                 pauses: Arc::default(),

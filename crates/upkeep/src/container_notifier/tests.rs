@@ -230,7 +230,11 @@ async fn events_of_no_target_are_not_even_read_until_they_are_too_old() {
         max_age: Duration::from_secs(1000),
         ..options()
     };
-    let mut notifier = notifier(&store, &[], limits);
+    // Without any target nothing is asked at all.
+    let mut none = notifier(&store, &[], options());
+    assert_eq!((pass(&mut none).await, store.names().len()), ((0, 0), 21));
+    let other = Url::parse("http://127.0.0.1:1/").unwrap();
+    let mut notifier = notifier(&store, &[("other", other)], limits);
     assert_eq!(pass(&mut notifier).await, (1, 0));
     assert_eq!(store.names().len(), 20);
     assert!(
