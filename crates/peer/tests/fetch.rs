@@ -20,6 +20,19 @@ const MOST: u64 = 100;
 /// Of each request that waits for the node's word.
 const BODY: &str = "what is stored";
 
+const TIMEOUTS: Timeouts = Timeouts {
+    connect: PATIENCE,
+    response: PATIENCE,
+};
+
+fn target() -> Target {
+    Target {
+        device: "sda".into(),
+        partition: Partition(1),
+        path: Arc::new(EntityPath::account("a")),
+    }
+}
+
 /// A server that counts its connections and answers each request with its own number and the request's head.
 struct Echo {
     connections: Arc<AtomicUsize>,
@@ -92,18 +105,9 @@ async fn a_read_is_repeated_when_a_kept_connection_ends_below_it_and_a_write_is_
         let world = World::real();
         let server = start(&world, 1);
         let client = HttpClient::new(world);
-        let target = Target {
-            device: "sda".into(),
-            partition: Partition(1),
-            path: Arc::new(EntityPath::account("a")),
-        };
-        let timeouts = Timeouts {
-            connect: PATIENCE,
-            response: PATIENCE,
-        };
         let send = |method: Method| {
-            let call = RawCall::new(method, target.clone(), HeaderMap::new());
-            client.send("127.0.0.1", server.url.port(), call.into(), timeouts)
+            let call = RawCall::new(method, target(), HeaderMap::new());
+            client.send("127.0.0.1", server.url.port(), call.into(), TIMEOUTS)
         };
         // Its connection is kept when this ends.
         client.fetch(&server.url, get(), MOST, PATIENCE).await.unwrap();
@@ -118,23 +122,14 @@ async fn a_body_that_waits_for_the_nodes_word_goes_over_another_connection() {
     let world = World::real();
     let server = start(&world, 1);
     let client = HttpClient::new(world);
-    let target = Target {
-        device: "sda".into(),
-        partition: Partition(1),
-        path: Arc::new(EntityPath::account("a")),
-    };
-    let timeouts = Timeouts {
-        connect: PATIENCE,
-        response: PATIENCE,
-    };
     // Its connection is kept when this ends.
     client.fetch(&server.url, get(), MOST, PATIENCE).await.unwrap();
     let mut headers = HeaderMap::new();
     headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
     headers.insert(CONTENT_LENGTH, BODY.len().into());
-    let call: Call = RawCall::new(Method::PUT, target, headers).into();
+    let call: Call = RawCall::new(Method::PUT, target(), headers).into();
     let (mut feed, body) = Body::channel(1, Some(BODY.len() as u64));
-    let sending = client.send("127.0.0.1", server.url.port(), call.with_body(body), timeouts);
+    let sending = client.send("127.0.0.1", server.url.port(), call.with_body(body), TIMEOUTS);
     let feeding = async {
         assert!(feed.started().await);
         assert!(feed.send(Bytes::from_static(BODY.as_bytes())).await);
