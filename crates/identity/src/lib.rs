@@ -17,7 +17,7 @@
 //! | `X-Container-Read`, `X-Container-Write` | `container_acl.rs`, `referrer.rs` |
 //! | `X-Account-Access-Control` | `account_acl.rs` |
 //! | Keystone: tokens, callers, rules | `keystone/` |
-//! | signatures of S3 clients | `signed_request.rs` |
+//! | signatures of S3 clients | `signed_request.rs`, `derived_keys.rs` |
 //! | access keys that the cluster keeps, temporary ones | `access_key.rs` |
 //! | users, tokens, `/auth/v1.0` | `tempauth.rs`, `grant.rs`, `tokens.rs` |
 //!
@@ -28,6 +28,7 @@ pub mod account_acl;
 pub mod authenticator;
 pub mod container_acl;
 pub mod decide;
+mod derived_keys;
 mod grant;
 pub mod keystone;
 pub mod referrer;

@@ -26,6 +26,8 @@ use vocabulary::names::quote;
 pub struct TempAuth {
     /// By `account:user`.
     users: HashMap<String, TempAuthUser>,
+    /// What those are who sign requests, by `account:user` too.
+    signers: HashMap<String, Signer>,
     prefixes: Prefixes,
     /// With slashes at both ends: `/auth/`.
     auth_prefix: String,
@@ -34,21 +36,35 @@ pub struct TempAuth {
     tokens: Tokens,
 }
 
+/// A user, to whoever verifies a signature.
+#[derive(Debug)]
+struct Signer {
+    identity: Arc<Identity>,
+    account: String,
+}
+
 impl TempAuth {
     /// From the configuration, with a shared cache for tokens if there is one.
     pub fn new(settings: &TempAuthSettings, cache: Option<Arc<dyn TokenCache>>) -> Self {
         let users = settings.users.iter();
         let first = settings.prefixes.first().map_or("", |p| p.prefix.as_str());
-        Self {
+        let mut new = Self {
             users: users
                 .map(|u| (format!("{}:{}", u.account, u.user), u.clone()))
                 .collect(),
+            signers: HashMap::new(),
             prefixes: Prefixes::new(settings.prefixes.clone()),
             auth_prefix: with_slashes(&settings.options.auth_prefix),
             token_life: settings.options.token_life,
             scheme: settings.options.storage_url_scheme,
             tokens: Tokens::new(first, cache),
-        }
+        };
+        let signers = new.users.iter().map(|(name, user)| {
+            let (identity, account) = (Arc::new(Identity::new(new.groups(user))), new.own_account(user));
+            (name.clone(), Signer { identity, account })
+        });
+        new.signers = signers.collect();
+        new
     }
 
     /// The prefix of our tokens and of the accounts that users get.
@@ -194,7 +210,8 @@ impl Authenticator for TempAuth {
 
     /// An access key is `account:user`, its secret the user's key.
     fn identify_signed(&self, signed: &SignedRequest) -> Result<SignedIdentity, SignatureRefusal> {
-        let Some(user) = self.users.get(&signed.access_key) else {
+        let name = &signed.access_key;
+        let (Some(user), Some(signer)) = (self.users.get(name), self.signers.get(name)) else {
             return Err(SignatureRefusal::UnknownKey);
         };
         if !signed.is_signed_with(&user.key) {
@@ -202,8 +219,8 @@ impl Authenticator for TempAuth {
         }
         let signing_key = signed.scope.as_ref().map(|scope| scope.signing_key(&user.key));
         Ok(SignedIdentity {
-            identity: Arc::new(Identity::new(self.groups(user))),
-            account: self.own_account(user),
+            identity: signer.identity.clone(),
+            account: signer.account.clone(),
             key: VerifiedKey {
                 signing_key,
                 user: signed.access_key.clone(),

@@ -137,6 +137,9 @@ impl S3Call {
 
 /// The bucket in front of one of the cluster's own names in `Host`.
 pub fn bucket_of_host(request: &Request, domains: &[String]) -> Option<String> {
+    if domains.is_empty() {
+        return None;
+    }
     let host = request.header("host")?;
     let host = host
         .rsplit_once(':')

@@ -73,6 +73,12 @@ pub fn since_1970(time: DateTime) -> Option<u64> {
     u64::try_from(seconds).ok()
 }
 
+/// Seconds since 1970 of a year, month and day, and an hour, minute and second, in UTC; `None` before, and where
+/// there is no such time.
+pub fn seconds_of(date: [u16; 3], clock: [u8; 3]) -> Option<u64> {
+    since_1970(existing(date, clock)?)
+}
+
 /// The date and time of these numbers; `None` where there is none.
 fn existing(date: [u16; 3], clock: [u8; 3]) -> Option<DateTime> {
     let small = |number: u16| i8::try_from(number).ok();

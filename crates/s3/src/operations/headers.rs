@@ -91,7 +91,7 @@ pub(super) fn own_metadata(swift: &HeaderMap) -> HeaderMap {
 
 /// The headers of an answer with an object, from Swift's.
 pub(super) fn shown(swift: &HeaderMap) -> HeaderMap {
-    let mut out = HeaderMap::new();
+    let mut out = HeaderMap::with_capacity(swift.len() + 4);
     for name in KEPT.into_iter().chain(SHOWN) {
         if let Some(value) = swift.get(&name) {
             out.insert(name, value.clone());
@@ -178,10 +178,12 @@ pub(super) fn forget_parts(copy: &mut HeaderMap) {
 }
 
 /// What a signed URL asks an answer's headers to be.
-pub(super) fn override_with(headers: &mut HeaderMap, parameter: impl Fn(&str) -> Option<String>) {
-    for name in KEPT {
-        if let Some(value) = parameter(&format!("response-{name}"))
-            && let Ok(value) = HeaderValue::from_str(&value)
+pub(super) fn override_with(headers: &mut HeaderMap, parameters: &[(String, String)]) {
+    // The first of a name is the one that counts.
+    for (parameter, value) in parameters.iter().rev() {
+        if let Some(name) = parameter.strip_prefix("response-")
+            && let Some(name) = KEPT.into_iter().find(|kept| kept.as_str() == name)
+            && let Ok(value) = HeaderValue::from_str(value)
         {
             headers.insert(name, value);
         }

@@ -91,7 +91,7 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     if version.is_none() {
         operation.show_expiry(&mut shown, &head.headers, size).await;
     }
-    headers::override_with(&mut shown, |name| call.parameter(name).map(str::to_owned));
+    headers::override_with(&mut shown, &call.parameters);
     head.headers = shown;
     Ok(Response::from_parts(head, body))
 }

@@ -229,17 +229,14 @@ fn seconds(text: &str) -> Option<u64> {
     if bytes.len() != 16 || bytes[8] != b'T' || bytes[15] != b'Z' || !text.is_ascii() {
         return None;
     }
-    let iso = format!(
-        "{}-{}-{}T{}:{}:{}",
-        &text[..4],
-        &text[4..6],
-        &text[6..8],
-        &text[9..11],
-        &text[11..13],
-        &text[13..15]
-    );
-    let (seconds, rest) = vocabulary::calendar::parse_iso(&iso, 59)?;
-    rest.is_empty().then_some(seconds)
+    let two = |at: usize| {
+        text[at..at + 2]
+            .parse::<u8>()
+            .ok()
+            .filter(|_| bytes[at].is_ascii_digit())
+    };
+    let year = text[..4].parse::<u16>().ok().filter(|_| bytes[0].is_ascii_digit())?;
+    vocabulary::calendar::seconds_of([year, two(4)?.into(), two(6)?.into()], [two(9)?, two(11)?, two(13)?])
 }
 
 /// `KEY/20130524/us-east-1/s3/aws4_request`: the access key may hold slashes.
@@ -366,16 +363,23 @@ fn canonical_query(query: &str, without: &str) -> String {
 
 /// `name:value` lines, values trimmed and white space in them made single.
 fn canonical_headers(names: &[&str], headers: &HeaderMap) -> String {
-    let mut out = String::new();
+    let mut out = String::with_capacity(256);
     for name in names {
         let here = vocabulary::header_name::encode_text(name);
-        let values = headers.get_all(&*here).iter().map(|value| {
-            let text = String::from_utf8_lossy(value.as_bytes());
-            text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
-        });
-        out.push_str(&name.to_ascii_lowercase());
+        out.extend(name.chars().map(|letter| letter.to_ascii_lowercase()));
         out.push(':');
-        out.push_str(&values.collect::<Vec<_>>().join(","));
+        for (number, value) in headers.get_all(&*here).iter().enumerate() {
+            if number > 0 {
+                out.push(',');
+            }
+            let text = String::from_utf8_lossy(value.as_bytes());
+            for (number, word) in text.split_ascii_whitespace().enumerate() {
+                if number > 0 {
+                    out.push(' ');
+                }
+                out.push_str(word);
+            }
+        }
         out.push('\n');
     }
     out
