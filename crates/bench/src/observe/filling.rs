@@ -14,8 +14,10 @@ use tokio::sync::watch::Receiver;
 use vocabulary::Fault;
 use world::World;
 
-/// How often devices are looked at.
-const EVERY: Duration = Duration::from_millis(500);
+/// How often devices are looked at, at least: a small device is full in a second.
+const SELDOM: Duration = Duration::from_millis(500);
+/// How often at most, which is a small part of what a server can answer.
+const OFTEN: Duration = Duration::from_millis(20);
 /// How long a stage goes on writing while servers do not answer.
 const BLIND: Duration = Duration::from_secs(10);
 
@@ -54,14 +56,18 @@ impl<'a> Filling<'a> {
     /// Looks again and again until the stage is over.
     pub async fn run(mut self, mut is_over: Receiver<bool>) -> FillingReport {
         let mut seen = self.world.clock.elapsed();
+        let mut wait = OFTEN;
         while !*is_over.borrow_and_update() && self.report.failure.is_none() {
             tokio::select! {
                 _ = is_over.changed() => {}
-                () = self.world.clock.sleep(EVERY) => {}
+                () = self.world.clock.sleep(wait) => {}
             }
-            let now = self.world.clock.elapsed();
+            let (now, before) = (self.world.clock.elapsed(), self.report.reached);
             match self.look().await {
-                Ok(_) => seen = now,
+                Ok(full) => {
+                    wait = until_the_next_look(full - before, now.saturating_sub(seen), self.report.asked - full);
+                    seen = now;
+                }
                 Err(why) if now.saturating_sub(seen) > BLIND => {
                     self.report.failure = Some(why);
                     self.watch.stop();
@@ -94,6 +100,13 @@ impl<'a> Filling<'a> {
     }
 }
 
+/// Devices that filled by `grown` in `time` are looked at again when half of what they lack may be there.
+fn until_the_next_look(grown: f64, time: Duration, lacking: f64) -> Duration {
+    let halves = lacking / 2.0 / grown.max(f64::MIN_POSITIVE);
+    let seconds = (time.as_secs_f64() * halves).clamp(OFTEN.as_secs_f64(), SELDOM.as_secs_f64());
+    Duration::from_secs_f64(seconds)
+}
+
 /// Bytes used and bytes in all of the devices in an answer; those that are not mounted have none.
 fn devices(answer: &Value) -> Vec<(f64, f64)> {
     let disks = answer.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -105,8 +118,22 @@ fn devices(answer: &Value) -> Vec<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::devices;
+    use super::{OFTEN, SELDOM, devices, until_the_next_look};
     use serde_json::json;
+    use std::time::Duration;
+
+    #[test]
+    fn the_faster_devices_fill_the_sooner_they_are_looked_at() {
+        let second = Duration::from_secs(1);
+        // A tenth in a second, and a tenth is lacking.
+        assert_eq!(until_the_next_look(0.1, second, 0.1), SELDOM);
+        assert_eq!(until_the_next_look(0.1, second, 0.02), Duration::from_millis(100));
+        assert_eq!(until_the_next_look(0.1, second, -0.5), OFTEN);
+        for grown in [0.0, -0.1] {
+            assert_eq!(until_the_next_look(grown, second, 0.1), SELDOM);
+        }
+        assert_eq!(until_the_next_look(0.0, Duration::ZERO, 0.0), OFTEN);
+    }
 
     #[test]
     fn devices_that_are_not_mounted_do_not_count() {
