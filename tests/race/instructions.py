@@ -21,6 +21,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.client import Client  # noqa: E402
@@ -30,9 +34,11 @@ SMALL, LARGE = b"m" * 4096, b"m" * 2**20
 # Name: verb, body, objects that are read or a fresh name for each, how often for instructions, how often for system calls.
 KINDS = {
     "GET 4 KiB": ("GET", None, "read-small", 300, 3000),
+    "S3 GET 4 KiB": ("GET", None, "read-small", 300, 3000),
     "HEAD": ("HEAD", None, "read-small", 300, 3000),
     "GET 1 MiB": ("GET", None, "read-large", 40, 300),
     "PUT 4 KiB": ("PUT", SMALL, "small", 200, 1000),
+    "S3 PUT 4 KiB": ("PUT", SMALL, "small", 200, 1000),
     "DELETE": ("DELETE", None, "deleted", 200, 1000),
     "PUT 1 MiB": ("PUT", LARGE, "large", 20, 100),
 }
@@ -82,18 +88,32 @@ class Served:
         while not self.process.stdout.readline().startswith("ready "):
             assert self.process.poll() is None, f"{command} ended with {self.process.returncode}"
 
-    def prepare(self, verb, name, count):
-        if verb == "DELETE":
-            self.send("PUT", SMALL, name, count)
+    def prepare(self, kind, count):
+        if kind == "DELETE":
+            self.send("PUT 4 KiB", count, name=KINDS[kind][2])
 
-    def send(self, verb, body, name, count, first=0):
+    def send(self, kind, count, first=0, name=None):
         """The same request so often; each write has a name of its own."""
+        verb, body, own_name, _, _ = KINDS[kind]
+        name = name or own_name
         for number in range(first, first + count):
             object_name = name if name.startswith("read") else f"{name}-{number}"
-            self.connection.request(verb, self.client.path("counted", object_name), body=body, headers={"X-Auth-Token": self.client.token})
+            if kind.startswith("S3 "):
+                path = f"/counted/{object_name}"
+                headers = self.signed(verb, path, body)
+            else:
+                path = self.client.path("counted", object_name)
+                headers = {"X-Auth-Token": self.client.token}
+            self.connection.request(verb, path, body=body, headers=headers)
             answer = self.connection.getresponse()
             answer.read()
             assert answer.status in (200, 201, 204), answer.status
+
+    def signed(self, verb, path, body):
+        """The headers of a request of S3, as boto3 signs it."""
+        request = AWSRequest(verb, f"http://127.0.0.1:{self.port}{path}", data=body)
+        S3SigV4Auth(Credentials("test:tester", "testing"), "s3", "us-east-1").add_auth(request)
+        return dict(request.headers)
 
     def stop(self):
         self.process.terminate()
@@ -107,11 +127,11 @@ def instructions(binary, kinds, profile):
         try:
             costs = {}
             for kind in kinds:
-                verb, body, name, count, _ = KINDS[kind]
-                served.prepare(verb, name, 2 * count)
-                served.send(verb, body, name, count)
+                count = KINDS[kind][3]
+                served.prepare(kind, 2 * count)
+                served.send(kind, count)
                 control(served, "-z")
-                served.send(verb, body, name, count, count)
+                served.send(kind, count, count)
                 before = set(Path(profile).iterdir())
                 control(served, f"-d={kind.replace(' ', '-')}")
                 (dump,) = set(Path(profile).iterdir()) - before
@@ -151,12 +171,12 @@ def system_calls(binary, kinds):
         try:
             costs = {}
             for kind in kinds:
-                verb, body, name, _, count = KINDS[kind]
-                served.prepare(verb, name, 2 * count)
-                served.send(verb, body, name, count)
+                count = KINDS[kind][4]
+                served.prepare(kind, 2 * count)
+                served.send(kind, count)
                 report = Path(root, "perf")
                 with counters(served.process.pid, report):
-                    served.send(verb, body, name, count, count)
+                    served.send(kind, count, count)
                 calls = {}
                 for line in report.read_text().splitlines():
                     fields = line.split(",")
