@@ -36,7 +36,7 @@ pub struct TempAuth {
     tokens: Tokens,
 }
 
-/// A user, to whoever verifies a signature.
+/// A user, as the verification of a signature shows it.
 #[derive(Debug)]
 struct Signer {
     identity: Arc<Identity>,
