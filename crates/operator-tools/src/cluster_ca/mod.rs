@@ -354,22 +354,31 @@ fn revoke(arguments: &RevokeArguments, world: &World) -> Result<Vec<String>, CaF
     let _lock = folder.lock()?;
     let trusted = folder.trusted()?;
     // All are looked at before one is revoked.
-    let mut wanted = Vec::new();
+    let (mut wanted, mut foreign) = (Vec::new(), Vec::new());
     for path in &arguments.files {
         for certificate in folder::certificates(world, path)? {
-            let by = trusted
+            match trusted
                 .iter()
-                .find(|authority| certificate.is_issued_by(&authority.described));
-            let by = by.ok_or_else(|| {
-                let path = path.display();
-                CaFailure::Refused(format!(
-                    "{path}: not issued by an authority that is trusted; nothing is revoked"
-                ))
-            })?;
-            wanted.push((path, by, certificate));
+                .find(|authority| certificate.is_issued_by(&authority.described))
+            {
+                Some(by) => wanted.push((path, by, certificate)),
+                None => foreign.push(format!(
+                    "{}: not issued by an authority that is trusted",
+                    path.display()
+                )),
+            }
         }
     }
-    let mut lines = Vec::new();
+    if wanted.is_empty() {
+        return Err(CaFailure::Refused(format!(
+            "{}; nothing is revoked",
+            foreign.join("; ")
+        )));
+    }
+    let skipped = foreign
+        .iter()
+        .map(|what| format!("note: {what}, so that no node takes it; not revoked"));
+    let mut lines: Vec<String> = skipped.collect();
     for (path, by, certificate) in wanted {
         let (name, path, serial) = (&certificate.name, path.display(), certificate.serial());
         lines.push(match folder.revoke(by, &certificate)? {

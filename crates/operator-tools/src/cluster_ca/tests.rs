@@ -268,6 +268,13 @@ fn a_certificate_is_revoked_for_good() {
     let error = ca.fails("revoke DIR DIR/issued/m.pem");
     assert!(error.contains("not issued by an authority that is trusted"), "{error}");
     assert!(ca.fails("revoke DIR DIR/none.pem").contains("cannot read"));
-    ca.run("revoke DIR DIR/issued/n.pem");
+    // Beside one that can be revoked, those of dropped authorities are named and left.
+    let output = ca.run(&format!("revoke DIR {kept} DIR/issued/n.pem"));
+    assert!(
+        output.contains(&format!("note: {kept}: not issued by an authority that is trusted")),
+        "{output}"
+    );
+    let is_revoked = |line: &str| line.starts_with("revoked ") && line.contains("issued/n.pem: n, serial ");
+    assert!(output.lines().any(is_revoked), "{output}");
     assert!(ca.tls(&ca.read("issued/n.pem"), &ca.read("authorities.pem")).is_err());
 }
