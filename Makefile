@@ -8,7 +8,7 @@ PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk cu
 # `make test` runs so many of its parts at a time, each grouped in the output (two on a quiet machine save some minutes; one
 # is what time-outs of the tests were chosen for); by itself, a goal is run alone.
 TEST_JOBS ?= 1
-TEST_PARTS := build keystone clients check black-box rust conformance cors
+TEST_PARTS := build keystone clients check rust-begun black-box rust conformance cors
 # Compilers beside the black-box tests leave them the processors (make says BESIDE=yes to itself).
 NICE := $(if $(BESIDE),nice -n 10)
 # Not a client of make's job server: cargo and the tests look after themselves.
@@ -16,7 +16,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check deny advisories reproduce rust black-box packages oracle conformance conformance-all cors keystone clients s3-operations s3-sdks probe mixed storm torture flood log-volume race race-s3 race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test advise-measure
+.PHONY: help up build dist test quick check deny advisories reproduce rust rust-begun black-box packages oracle conformance conformance-all cors keystone clients s3-operations s3-sdks probe mixed storm torture flood log-volume race race-s3 race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test advise-measure
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -54,6 +54,11 @@ deny:            ## licences, sources and bans of dependencies, by cargo-deny (`
 
 advisories:      ## known weaknesses of dependencies; ADVISORIES=file:///a/clone for another copy of the RustSec database
 	ADVISORIES=$(ADVISORIES) packaging/deny.sh advisories
+
+# The processors are the black-box tests' as soon as they want them; `rust` waits for what is left to compile, and says why it failed.
+rust-begun:      ## begins to compile the unit tests, beside what is run meanwhile
+	@mkdir -p target
+	@$(ALONE) chrt --idle 0 cargo test --workspace --locked --no-run > target/rust-begun.log 2>&1 &
 
 rust: $(VENV)/ready   ## unit and property tests
 	$(CARGO) test --workspace --locked --no-run
