@@ -3,7 +3,7 @@
 PYTHON ?= python3.11
 VENV := .venv
 PYTEST := $(VENV)/bin/python -m pytest
-PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl prometheus iproute2 procps util-linux e2fsprogs haproxy nginx-light libnginx-mod-stream rpm apt-utils gnupg s3cmd restic
+PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk curl sqlite3 python3-venv chromium chromium-driver openssl prometheus iproute2 procps util-linux e2fsprogs haproxy lighttpd nginx-light libnginx-mod-stream rpm apt-utils gnupg s3cmd restic
 
 # `make test` runs so many of its parts at a time, each grouped in the output (two on a quiet machine save some minutes; one
 # is what time-outs of the tests were chosen for); by itself, a goal is run alone.
@@ -16,7 +16,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check deny advisories reproduce rust rust-begun black-box packages oracle conformance conformance-all cors keystone clients s3-operations s3-sdks probe mixed storm torture flood log-volume race race-s3 race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test advise-measure
+.PHONY: help up build dist test quick check deny advisories reproduce rust rust-begun black-box packages oracle conformance conformance-all cors keystone clients s3-operations s3-sdks probe mixed storm torture flood log-volume race race-side-by-side race-degraded race-scalability race-s3 race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test advise-measure
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -113,8 +113,17 @@ advise-measure: build $(VENV)/ready   ## twelve configurations of limited proces
 log-volume: build $(VENV)/ready   ## lines and bytes that a cluster logs in an hour, beside OpenStack's; ARGS="--seconds 600"
 	$(VENV)/bin/python tests/operator/log_volume.py $(ARGS)
 
-race: dist $(VENV)/ready   ## OpenStack Swift and Martlet side by side; writes the table of docs/performance.md
-	MARTLET_BIN=target/dist/martlet $(VENV)/bin/python tests/race/race.py --write docs/performance.md
+race: dist       ## the three below; REPORTS=DIR keeps the report of `martlet bench` about each cell (half an hour)
+	$(MAKE) --jobs=1 race-side-by-side race-degraded race-scalability
+
+race-side-by-side: dist $(VENV)/ready   ## OpenStack Swift and Martlet side by side; writes the table of docs/performance.md
+	MARTLET_BIN=target/dist/martlet $(VENV)/bin/python tests/race/race.py --write docs/performance.md $(if $(REPORTS),--reports $(REPORTS)/side-by-side) $(ARGS)
+
+race-degraded: dist $(VENV)/ready   ## … with a node killed or hung, a drive lost, memcached flushed, upkeep; ARGS="--seconds 5 --faults hung"
+	MARTLET_BIN=target/dist/martlet $(VENV)/bin/python tests/race/degraded.py --write docs/performance.md $(if $(REPORTS),--reports $(REPORTS)/degraded) $(ARGS)
+
+race-scalability: dist $(VENV)/ready   ## … over one, two and three gateways in control groups (root); ARGS="--seconds 5 --share 0.2"
+	MARTLET_BIN=target/dist/martlet $(VENV)/bin/python tests/race/scalability.py --write docs/performance.md $(if $(REPORTS),--reports $(REPORTS)/scalability) $(ARGS)
 
 race-s3: dist $(VENV)/ready   ## the S3 API beside Swift's on one server; writes their table of docs/performance.md; ARGS="--seconds 3 --gib 0.25"
 	MARTLET_BIN=target/dist/martlet $(VENV)/bin/python tests/race/s3.py --write docs/performance.md $(ARGS)

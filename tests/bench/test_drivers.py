@@ -3,11 +3,12 @@
 import json
 import signal
 import subprocess
+import time
 
 import pytest
 
 from harness.client import Client
-from harness.places import martlet
+from harness.drivers import Drivers
 from harness.process import Process, run
 from harness.waiting import until
 
@@ -36,35 +37,6 @@ workers = 6
 containers = "r(1,5)"
 objects = "r(1,20)"
 """
-
-
-class Drivers:
-    """Drivers on this machine, each with a thread, and the secret that they share with their controllers."""
-
-    def __init__(self, folder, count):
-        self.folder = folder
-        self.secret = folder / "secret"
-        self.secret.write_text("0123456789abcdef0123456789abcdef\n")
-        self.processes = [
-            Process([martlet(), "bench", "driver", "--listen", "127.0.0.1:0", "--secret-file", self.secret, "--threads", "1"],
-                    folder / f"driver{number + 1}") for number in range(count)]
-        self.addresses = [self.line(number, "ready ") for number in range(count)]
-
-    def said(self, number):
-        return self.processes[number].log.read_text()
-
-    def line(self, number, start):
-        """Waits for a line that begins so; the rest of it."""
-        found = until(lambda: [line for line in self.said(number).splitlines(keepends=True) if line.startswith(start) and line.endswith("\n")],
-                      within=60, what=f"{start} from driver {number + 1}")
-        return found[0].removeprefix(start).strip()
-
-    def command(self, *arguments):
-        return [str(part) for part in (martlet(), "bench", *arguments, "--drivers", ",".join(self.addresses), "--secret-file", self.secret)]
-
-    def stop(self):
-        for process in self.processes:
-            process.kill()
 
 
 @pytest.fixture
@@ -120,6 +92,27 @@ def test_a_run_goes_on_without_a_driver_that_is_killed(drivers, tmp_path):
     assert sum(of_main) == sum(count for count, _ in totals.values())
     done = subprocess.run(drivers.command("run", tmp_path / "w.toml"), capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and "driver driver2 (127.0.0.1:" in done.stderr and "s measured" not in done.stdout
+
+
+def test_a_driver_that_hangs_is_given_up(drivers, tmp_path):
+    """Its connection stands, and it says nothing: after 15 s the run goes on without it."""
+    begun = tmp_path / "begun"
+    (tmp_path / "w.toml").write_text(MOCK.format(runtime="4s") + f'[[action]]\nname = "begun"\nstage = "main"\nat = "1s"\nrun = ["touch", "{begun}"]\n')
+    controller = Process(drivers.command("run", tmp_path / "w.toml", "--allow-actions", "--json", tmp_path / "r.json"), tmp_path / "controller")
+    until(begun.exists, within=60, what="the load")
+    hung = time.monotonic()
+    drivers.processes[1].signal(signal.SIGSTOP)
+    status = controller.child.wait(120)
+    assert status == 1 and 14 < time.monotonic() - hung < 60
+    report, totals = report_of(tmp_path / "r.json")
+    said = [driver["lost"] for driver in report["drivers"]]
+    assert said[0] is None and said[2] is None and "it said nothing" in said[1], said
+    assert totals["main"][0] > 0 and totals["main"][1] == 0 and totals["cleanup"] == (100, 0)
+    # Once it wakes up, its controller is gone, and it serves the next one.
+    drivers.processes[1].signal(signal.SIGCONT)
+    until(lambda: "the run was given up" in drivers.said(1) or "the run has ended" in drivers.said(1), within=60, what="the end of the run that it slept through")
+    (tmp_path / "next.toml").write_text(MOCK.format(runtime="1s"))
+    run(drivers.command("run", tmp_path / "next.toml"), timeout=120)
 
 
 def test_an_interrupted_run_ends_on_all_drivers(drivers, tmp_path):

@@ -8,8 +8,10 @@ import time
 import pytest
 
 from harness.client import Client
+from harness.drivers import Drivers
 from harness.places import martlet
-from harness.process import run
+from harness.process import Process, run
+from harness.waiting import until
 
 PAUSE = 1.0
 
@@ -102,20 +104,91 @@ def test_what_the_log_only_reads_is_made_before(make_system, tmp_path):
     client.close()
 
 
-def test_containers_of_others_and_drivers_are_refused(make_system, tmp_path):
+def log_line(start, request, status, received="-", sent="-"):
+    """A line of a proxy's access log about a request that took a tenth of a second."""
+    return (f"127.0.0.1 127.0.0.1 24/Nov/2026/13/39/28 {request} HTTP/1.1 {status} - agent token {received} {sent} - tx1 - 0.1 - - "
+            f"{start:.9f} {start + 0.1:.9f} 0 -\n")
+
+
+def changes(objects):
+    """A log in which each object is written, read, deleted, missed and written again, one request directly behind the other."""
+    lines, start = [], 1_795_000_000.0
+    for number in range(objects):
+        path = f"/v1/AUTH_x/c{number % 3}/o{number}"
+        for verb, status, received, sent in (("PUT", 201, 300_000 + number, "-"), ("GET", 200, "-", 300_000 + number), ("GET", 200, "-", 300_000 + number),
+                                             ("DELETE", 204, "-", "-"), ("GET", 404, "-", "-"), ("PUT", 201, 1000 + number, "-"), ("HEAD", 200, "-", "-")):
+            lines.append(log_line(start, f"{verb} {path}", status, received, sent))
+            start += 0.001
+    return "".join(lines)
+
+
+def operations_of(record, objects):
+    """What a record has of the load, by object and in its order; nothing overlaps that has to wait."""
+    by_object = {}
+    with gzip.open(record, "rt") as rows:
+        for row in csv.DictReader(rows):
+            if row["stage"] == "main":
+                assert row["status"] == "ok", row
+                by_object.setdefault(row["object"], []).append(row)
+    assert len(by_object) == objects
+    for rows in by_object.values():
+        rows.sort(key=lambda row: float(row["start"]))
+        assert [row["operation"] for row in rows] == ["write", "read", "read", "delete", "read", "write", "head"], rows
+        for before, after in zip(rows, rows[1:]):
+            is_beside = before["operation"] == after["operation"] == "read"
+            assert is_beside or float(before["end"]) <= float(after["start"]) + 2e-6, (before, after)
+    return by_object
+
+
+def test_requests_to_one_object_keep_their_order_at_any_speed(shared, tmp_path):
+    """A worker for each request of an object, and none waits for its time: what overtakes would find nothing, or be undone."""
+    store = shared.get("up", "up")
+    (tmp_path / "proxy.log").write_text(changes(60))
+    said, _ = bench("run", "replay", "--log", tmp_path / "proxy.log", "--speed", "max", "--workers", "16", "--verify", "--json", tmp_path / "r.json",
+                    "--record", tmp_path / "ops.csv.gz", "-A", store.auth_url, "-U", "test:tester", "-K", "testing")
+    main = json.loads((tmp_path / "r.json").read_text())["stages"][2]["works"][0]
+    assert (main["total"]["succeeded"], main["total"]["failed"]) == (60 * 7, 0), main["total"]["failures"]
+    by_object = operations_of(tmp_path / "ops.csv.gz", 60)
+    assert [int(row["size"]) for row in by_object["myobjects60"]] == [300_059, 300_059, 300_059, 0, 0, 1059, 0]
+
+
+def test_several_drivers_replay_a_log(shared, tmp_path):
+    store = shared.get("up", "up")
+    (tmp_path / "proxy.log").write_text(changes(60))
+    drivers = Drivers(tmp_path, 3)
+    try:
+        said = run(drivers.command("run", "replay", "--log", tmp_path / "proxy.log", "--speed", "max", "--workers", "12", "--verify", "--json", tmp_path / "r.json",
+                                   "--record", tmp_path / "ops.csv.gz", "-A", store.auth_url, "-U", "test:tester", "-K", "testing"), timeout=240).stdout
+        assert "420 requests of " in said
+        report = json.loads((tmp_path / "r.json").read_text())
+        totals = {stage["name"]: stage["works"][0]["total"] for stage in report["stages"]}
+        assert [(totals[name]["succeeded"], totals[name]["failed"]) for name in ("init", "main", "cleanup", "dispose")] == [(3, 0), (420, 0), (60, 0), (3, 0)]
+        # A driver that is lost before the load leaves its part of the log to the others.
+        line = drivers.command("run", "replay", "--log", tmp_path / "proxy.log", "--speed", "max", "--workers", "12", "--json", tmp_path / "lost.json",
+                               "-A", store.auth_url, "-U", "test:tester", "-K", "testing")
+        controller = Process(line, tmp_path / "controller")
+        until(lambda: "init / init" in controller.log.read_text(), within=60, what="the end of the first stage")
+        drivers.processes[2].kill()
+        controller.child.wait(120)
+    finally:
+        drivers.stop()
+    by_object = operations_of(tmp_path / "ops.csv.gz", 60)
+    owners = [{row["driver"] for row in rows} for rows in by_object.values()]
+    assert all(len(owner) == 1 for owner in owners) and set.union(*owners) == {"driver1", "driver2", "driver3"}
+    lost = {stage["name"]: stage["works"][0]["total"] for stage in json.loads((tmp_path / "lost.json").read_text())["stages"]}
+    assert lost["main"]["failed"] == 0 and lost["cleanup"]["succeeded"] == 60
+
+
+def test_containers_of_others_are_refused(make_system, tmp_path):
     store = make_system("up").start()
     client = Client(store.auth_url)
     client.put("c")
     client.put("c", "o", body=b"x")
     client.put("bench-replay-1")
     (tmp_path / "proxy.log").write_text(store.log())
-    (tmp_path / "secret").write_text("0123456789abcdef0123456789abcdef")
-    (tmp_path / "secret").chmod(0o600)
     replay = ["run", "replay", "--log", tmp_path / "proxy.log", "-A", store.auth_url, "-U", "test:tester", "-K", "testing"]
     _, error = bench(*replay, status=1)
     assert "container bench-replay-1 is there, and no benchmark has made it" in error
-    _, error = bench(*replay, "--secret-file", tmp_path / "secret", "--drivers", "127.0.0.1:1", status=1)
-    assert "a replay is done by this process alone" in error
     _, error = bench("search", *replay[1:], "--anything-goes", status=1)
     assert "a replay has the rate of its log" in error
     _, error = bench("run", "replay", "-A", store.auth_url, "-U", "test:tester", "-K", "testing", status=1)

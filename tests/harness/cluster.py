@@ -52,15 +52,16 @@ class Cluster:
 
     def launch(self, role, node=0, kind=None):
         """Start one service without waiting for it."""
-        conf = self.etc / self.layout.conf_name(role, node)
-        if (kind or self.kinds[role]) == "openstack":
-            command = openstack_command(self.etc, f"swift-{role}-server", conf, *(["-v"] if self.verbose else []),
-                                        python=self.python)
-        else:
-            command = [martlet(), f"{role}-server", conf]
+        command = self.command(role, self.etc / self.layout.conf_name(role, node), kind)
         process = Process(command, self.root / f"log/{role}-{node}.log")
         self.services[role, node] = process
         return process
+
+    def command(self, role, conf, kind=None):
+        """What starts a service on a configuration file."""
+        if (kind or self.kinds[role]) == "openstack":
+            return openstack_command(self.etc, f"swift-{role}-server", conf, *(["-v"] if self.verbose else []), python=self.python)
+        return [martlet(), f"{role}-server", conf]
 
     def await_service(self, role, node=0):
         port = self.port if role == "proxy" else self.layout.ports[role, node]

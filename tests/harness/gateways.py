@@ -3,21 +3,29 @@
 from harness.cluster import Cluster, healthy
 from harness.layout import ROLES, Layout
 from harness.memcached import Memcached
-from harness.places import martlet
 from harness.process import Process
 from harness.waiting import free_port
 
 
 class Gateways(Cluster):
-    """As Cluster, with `count` gateways; `gateway_ports` has the port of each."""
+    """As Cluster, with `count` gateways; `gateway_ports` has the port of each.
 
-    def __init__(self, root, count, overrides):
+    `limits` are control groups (harness/limits.py), one for each gateway.
+    """
+
+    def __init__(self, root, count, overrides, *, kind="martlet", limits=(), verbose=True, **layout):
         roles = {role: {"DEFAULT": {"workers": "auto"}} for role in ("proxy", *ROLES)}
         for role, sections in overrides.items():
-            roles[role]["DEFAULT"].update(sections["DEFAULT"])
+            roles[role]["DEFAULT"].update(sections.get("DEFAULT", {}))
+            roles[role].update({name: options for name, options in sections.items() if name != "DEFAULT"})
+        self.limits = limits
         self.memcached = Memcached().start()  # a token of one gateway is good for all
-        super().__init__(Layout(root, overrides=roles, memcached_port=self.memcached.port).write(), "martlet")
+        super().__init__(Layout(root, overrides=roles, memcached_port=self.memcached.port, **layout).write(), kind, verbose=verbose)
         self.gateway_ports = [self.port, *(free_port() for _ in range(count - 1))]
+
+    def command(self, role, conf, kind=None, number=0):
+        command = super().command(role, conf, kind)
+        return self.limits[number].within(command) if role == "proxy" and self.limits else command
 
     def start(self):
         super().start()
@@ -25,7 +33,7 @@ class Gateways(Cluster):
         for number, port in enumerate(self.gateway_ports[1:], start=1):
             path = self.etc / f"proxy-server-{number}.conf"
             path.write_text(conf.replace(f"bind_port = {self.port}", f"bind_port = {port}"))
-            process = Process([martlet(), "proxy-server", path], self.root / f"log/proxy-{number}.log")
+            process = Process(self.command("proxy", path, number=number), self.root / f"log/proxy-{number}.log")
             self.services["proxy", number] = process
             process.wait_for(lambda port=port: healthy(port), within=60)
         return self

@@ -27,6 +27,7 @@ WEIGHTS = {
     "interop/test_statsd_daemons.py": 60,
     "operator/test_ring_histories.py": 60,
     "faults/test_reload.py": 60,
+    "bench/test_race.py": 60,
     "interop/test_account_reaper.py": 40,
     "operator/test_production_page.py": 40,
     "faults/test_kill.py": 40,

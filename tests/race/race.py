@@ -8,8 +8,6 @@ and ends the race. What is acknowledged has been synced on both sides: neither r
 
 import argparse
 import os
-import platform
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.places import REPOSITORY  # noqa: E402
+from race import page  # noqa: E402
 from race.sides import Martlet, OpenStack  # noqa: E402
 
 KIB, MIB = 2**10, 2**20
@@ -152,19 +151,6 @@ def table(scores, sides, events):
     return "\n".join(lines)
 
 
-def machine():
-    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    return f"{os.cpu_count()} × {model.group(1) if model else platform.machine()}, Linux {platform.release()}"
-
-
-def write(path, text):
-    """Put the text between the markers of the page."""
-    page = path.read_text()
-    begin, end = "<!-- race: begin -->", "<!-- race: end -->"
-    head, _, rest = page.partition(begin)
-    path.write_text(head + begin + "\n" + text + "\n" + end + rest.partition(end)[2])
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=10)
@@ -196,7 +182,7 @@ def main():
     text = table(scores, sides, events)
     print("\n" + text)
     if options.write:
-        write(options.write, f"Made by `make race` on {machine()}; {options.rounds} rounds of {options.seconds} s for each cell.\n\n{text}\n")
+        page.write(options.write, "race", f"Made by `make race` on {page.machine()}; {options.rounds} rounds of {options.seconds} s for each cell.\n\n{text}\n")
 
 
 if __name__ == "__main__":

@@ -21,12 +21,12 @@ from urllib.parse import urlsplit
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness.places import REPOSITORY, martlet  # noqa: E402
-from race.race import KIB, MIB, Score, machine, result  # noqa: E402
+from race import page  # noqa: E402
+from race.race import KIB, MIB, Score, result  # noqa: E402
 from race.sides import MOST, Martlet  # noqa: E402
 
 APIS = ("Swift", "S3")
 PART = 64 * MIB
-BEGIN, END = "<!-- race-s3: begin -->", "<!-- race-s3: end -->"
 
 
 @dataclass
@@ -140,14 +140,6 @@ def table(scores, cells):
     return "\n".join(lines)
 
 
-def write(path, text):
-    """Put the text between the markers of the page."""
-    head, begin, rest = path.read_text().partition(BEGIN)
-    if not begin:
-        raise SystemExit(f"{path} has no line {BEGIN}: write it where the table is to stand, and {END} behind it")
-    path.write_text(head + BEGIN + "\n" + text + "\n" + END + rest.partition(END)[2])
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=10)
@@ -170,7 +162,7 @@ def main():
     text = table(scores, cells)
     print("\n" + text)
     if options.write:
-        write(options.write, f"Made by `make race-s3` on {machine()}; {options.rounds} rounds of {options.seconds} s for each cell.\n\n{text}\n")
+        page.write(options.write, "race-s3", f"Made by `make race-s3` on {page.machine()}; {options.rounds} rounds of {options.seconds} s for each cell.\n\n{text}\n")
 
 
 if __name__ == "__main__":

@@ -173,13 +173,6 @@ pub struct FleetArguments {
     pub(crate) clock_bound: Duration,
 }
 
-impl FleetArguments {
-    /// Whether there are drivers.
-    pub(crate) fn is_named(&self) -> bool {
-        !self.drivers.is_empty() || self.drivers_file.is_some()
-    }
-}
-
 fn listening(text: &str) -> Result<(String, u16), String> {
     host_and_port(text).ok_or_else(|| "expected HOST:PORT, such as 0.0.0.0:9700".to_owned())
 }

@@ -87,9 +87,6 @@ pub async fn prepare(arguments: &RunArguments, world: &World) -> Result<Prepared
         seed: arguments.seed.unwrap_or_else(|| world.random.next_u64() >> 11),
         verifies: arguments.verify,
     };
-    if workload.replay.is_some() && arguments.fleet.is_named() {
-        return Err(Fault::caller("--drivers: a replay is done by this process alone"));
-    }
     let order = order_of(arguments, &source, options.seed);
     let workload = ordered_workload(workload, &order)?;
     let mut runner = match StageRunner::fleet(&arguments.fleet, world, &workload, &order).await? {
@@ -133,6 +130,7 @@ fn order_of(arguments: &RunArguments, source: &str, seed: u64) -> RunOrder {
         name: String::new(),
         clock_is_ahead: 0,
         records: arguments.record.is_some(),
+        replays: false,
     }
 }
 

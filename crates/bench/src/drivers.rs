@@ -13,7 +13,7 @@
 //! | which drivers a run has | `addresses.rs` |
 //! | how both ends prove themselves | `secret.rs`, `greeting.rs` |
 //! | how messages travel, and when an end is gone | `channel.rs` |
-//! | what is said | `message.rs` |
+//! | what is said | `message.rs`, `replay_pieces.rs` |
 //! | the controller: stages, losses, figures | `fleet.rs`, `clocks.rs`, `stage_part.rs` |
 //! | the driver: who is served, and what it does | `serve.rs`, `session.rs`, `shared.rs` |
 
@@ -23,6 +23,7 @@ mod clocks;
 pub mod fleet;
 pub mod greeting;
 pub mod message;
+mod replay_pieces;
 pub mod secret;
 pub mod serve;
 mod session;

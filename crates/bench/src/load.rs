@@ -5,6 +5,7 @@
 
 pub mod pace;
 pub mod plan;
+mod script_part;
 pub mod search;
 pub mod share;
 mod worker;

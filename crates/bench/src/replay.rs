@@ -1,7 +1,8 @@
 //! Replay of a proxy's access log: its requests, as they came or faster, on containers of this program's own.
 //!
 //! Comes in: a workload with a `[replay]` (`workload/own_format/replayed.rs`) and the log that it names. Goes out: the
-//! same workload with stages that make what the log reads, send its requests, and delete what there is then.
+//! same workload with stages that make what the log reads, send its requests, and delete what there is then. A driver
+//! gets what the log says from its controller (`drivers/replay_pieces.rs`) and reads no log.
 //! Always holds: names of the log are numbers here: what it was about is neither read nor written, and no name of it is
 //! in a report; a request is sent only if the log tells which objects were there; those that are left out are counted
 //! by their reasons; memory grows with the requests of the log, of which there are at most [`MOST_REQUESTS`].
@@ -18,20 +19,21 @@ pub mod line;
 use crate::record::reading::FileBytes;
 use crate::workload::detail::OperationDetail;
 use crate::workload::own_format::replayed::ReplaySource;
+use crate::workload::replayed_log::{MOST_REQUESTS, ReplayedLog};
 use crate::workload::script::{OperationScript, ScriptStep};
 use crate::workload::selector::{Selector, Span};
 use crate::workload::size::Sizes;
 use crate::workload::{NumberedNames, OperationKind, Work, WorkEnd, WorkKind, WorkOperation, Workload, detail};
 use flate2::read::MultiGzDecoder;
-use history::{LogHistory, Replayed};
+use history::LogHistory;
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
 use vocabulary::Fault;
 use world::World;
 use world::files::Purpose;
 
-/// Requests of a log that is replayed: each takes about a hundred bytes of memory.
-pub const MOST_REQUESTS: usize = 20_000_000;
 /// Lines that are longer are none of an access log.
 const LONGEST_LINE: u64 = 1 << 20;
 /// What a gzip file begins with (RFC 1952, 2.3.1).
@@ -57,17 +59,31 @@ pub fn expand(world: &World, mut workload: Workload) -> Result<Workload, Fault> 
         }
     });
     taken.map_err(|error| failed(&error))?;
-    let replayed = history.finish();
+    let (mut replayed, left_out) = history.finish();
+    let left_out = left_out_text(&left_out);
     if replayed.requests.is_empty() {
-        let why = format!("nothing in it can be replayed{}", left_out(&replayed));
-        return Err(failed(&why));
+        return Err(failed(&format_args!("nothing in it can be replayed{left_out}")));
     }
-    workload.description = description(&source, &replayed);
+    workload.description = description(&source, &replayed) + &left_out;
+    if let Some(speed) = source.speed.filter(|speed| *speed != 1.0) {
+        let faster = |step: &ScriptStep| ScriptStep {
+            at: (step.at as f64 / speed) as u64,
+            ..*step
+        };
+        replayed.requests = replayed.requests.iter().map(faster).collect();
+    }
+    apply(&mut workload, replayed);
+    Ok(workload)
+}
+
+/// Gives the stages of a replay what its log says.
+pub fn apply(workload: &mut Workload, replayed: ReplayedLog) {
+    let is_timed = workload.replay.as_ref().is_some_and(|source| source.speed.is_some());
     for work in workload.stages.iter_mut().flat_map(|stage| &mut stage.works) {
-        complete(work, &source, &replayed);
+        complete(work, is_timed, &replayed);
     }
     detail::complete(&mut workload.stages);
-    Ok(workload)
+    workload.replayed = Some(replayed);
 }
 
 /// Hands over each line of a log, which may be compressed with gzip, until `take` fails: of one that is not compressed
@@ -105,7 +121,7 @@ pub fn read_lines(
 }
 
 /// What is replayed, for people.
-fn description(source: &ReplaySource, replayed: &Replayed) -> String {
+fn description(source: &ReplaySource, replayed: &ReplayedLog) -> String {
     let seconds = replayed.requests.last().map_or(0, |last| last.at) as f64 / 1e6;
     let pace = match source.speed {
         None => "as fast as the store answers".to_owned(),
@@ -113,17 +129,15 @@ fn description(source: &ReplaySource, replayed: &Replayed) -> String {
         Some(speed) => format!("{speed} times as fast as they came"),
     };
     format!(
-        "{} requests of {}, which took {seconds:.1} s, {pace}; {} objects are made before{}",
+        "{} requests of {}, which took {seconds:.1} s, {pace}; {} objects are made before",
         replayed.requests.len(),
         source.log.display(),
-        replayed.prepared.len(),
-        left_out(replayed)
+        replayed.prepared.len()
     )
 }
 
-fn left_out(replayed: &Replayed) -> String {
-    let reasons = replayed.left_out.iter();
-    let reasons: Vec<String> = reasons.map(|(why, count)| format!("{count} ({why})")).collect();
+fn left_out_text(left_out: &BTreeMap<String, u64>) -> String {
+    let reasons: Vec<String> = left_out.iter().map(|(why, count)| format!("{count} ({why})")).collect();
     match reasons.is_empty() {
         true => String::new(),
         false => format!("; left out: {}", reasons.join(", ")),
@@ -131,18 +145,15 @@ fn left_out(replayed: &Replayed) -> String {
 }
 
 /// Fills in the operations of a stage.
-fn complete(work: &mut Work, source: &ReplaySource, replayed: &Replayed) {
+fn complete(work: &mut Work, is_timed: bool, replayed: &ReplayedLog) {
     // What the stage has for an example.
     let Some(example) = work.operations.first().cloned() else {
         return;
     };
     let named = |kind: OperationKind, on_objects: bool| operation_like(&example, replayed, kind, on_objects);
-    let mut script = |operations: Vec<WorkOperation>, steps: Vec<ScriptStep>, is_timed: bool| {
+    let mut script = |operations: Vec<WorkOperation>, steps: Arc<[ScriptStep]>, is_timed: bool| {
         work.end = WorkEnd::Enumerated;
-        work.script = Some(OperationScript {
-            steps: steps.into(),
-            is_timed,
-        });
+        work.script = Some(OperationScript { steps, is_timed });
         work.operations = shared_ratios(operations, work.script.as_ref());
     };
     match work.kind {
@@ -175,11 +186,7 @@ fn complete(work: &mut Work, source: &ReplaySource, replayed: &Replayed) {
                 id: one.id().to_owned(),
                 ..named(one.kind(), one.is_on_objects())
             });
-            let mut steps = replayed.requests.clone();
-            for step in &mut steps {
-                step.at = (step.at as f64 / source.speed.unwrap_or(1.0)) as u64;
-            }
-            script(operations.collect(), steps, source.speed.is_some());
+            script(operations.collect(), replayed.requests.clone(), is_timed);
         }
         WorkKind::Delay => {}
     }
@@ -188,14 +195,14 @@ fn complete(work: &mut Work, source: &ReplaySource, replayed: &Replayed) {
 /// An operation on all containers of a replay, or on all objects.
 fn operation_like(
     example: &WorkOperation,
-    replayed: &Replayed,
+    replayed: &ReplayedLog,
     kind: OperationKind,
     on_objects: bool,
 ) -> WorkOperation {
-    let numbers = |count: usize| {
+    let numbers = |count: u32| {
         Selector::Range(Span {
             first: 1,
-            last: count.max(1) as u64,
+            last: u64::from(count.max(1)),
         })
     };
     WorkOperation {

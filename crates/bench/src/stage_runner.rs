@@ -84,7 +84,7 @@ impl StageRunner {
         let secret = secret.ok_or_else(|| Fault::caller("--drivers: expected --secret-file FILE beside it"))?;
         let secret = DriverSecret::read(world, secret)?;
         let mut fleet = DriverFleet::gather(world, &named, &secret, arguments.clock_bound).await?;
-        fleet.prepare(order).await?;
+        fleet.prepare(order, workload.replayed.as_ref()).await?;
         Ok(Some(Self::Drivers(Box::new(fleet))))
     }
 

@@ -11,6 +11,7 @@
 
 pub mod auth;
 mod composite;
+mod digest;
 pub mod guard;
 pub mod http;
 pub mod http_store;
@@ -24,6 +25,7 @@ use crate::content::{ContentKey, Contents};
 use crate::figures::{Failure, RequestOutcome};
 use crate::workload::OperationKind;
 use crate::workload::detail::{ByteSpan, EntityCondition};
+use digest::{DigestLogin, DigestState};
 use http_store::{Dialect, HttpStore};
 use mock::Mock;
 use std::collections::HashMap;
@@ -154,6 +156,7 @@ pub struct StoreSession {
     kept: Option<Vec<u8>>,
     /// Entity tags of objects, for requests on conditions.
     seen: HashMap<String, String>,
+    digest: DigestState,
 }
 
 /// Bytes of bodies, and when the first byte of the answer came.
@@ -171,6 +174,7 @@ impl StoreSession {
             head: Vec::new(),
             kept: None,
             seen: HashMap::new(),
+            digest: DigestState::default(),
         }
     }
 
@@ -257,8 +261,40 @@ impl StoreSession {
         }
     }
 
-    /// Sends what is ready to be sent, in the time that the store has.
+    /// Sends what is ready to be sent, with proof of the password where the store asks for that.
     async fn send(&mut self, store: &HttpStore, outgoing: &http::Outgoing<'_>) -> Result<http::StoreAnswer, Failure> {
+        let Some(login) = store.digest_login() else {
+            return self.send_once(store, outgoing).await.map(|(answer, _)| answer);
+        };
+        let (answer, refusal) = self.send_proven(store, login, outgoing).await?;
+        // Once: a user who is refused with fresh proof has the wrong password, though each refusal has another nonce.
+        if answer.status != 401 || !self.digest.is_asked(&self.world, login, &refusal) {
+            return Ok(answer);
+        }
+        self.send_proven(store, login, outgoing).await.map(|(answer, _)| answer)
+    }
+
+    /// Sends with proof, as far as it was asked for.
+    async fn send_proven(
+        &mut self,
+        store: &HttpStore,
+        login: &DigestLogin,
+        outgoing: &http::Outgoing<'_>,
+    ) -> Result<(http::StoreAnswer, Vec<u8>), Failure> {
+        let head = self.digest.proven(login, outgoing.head);
+        let proven = http::Outgoing {
+            head: head.as_deref().unwrap_or(outgoing.head),
+            ..*outgoing
+        };
+        self.send_once(store, &proven).await
+    }
+
+    /// Sends in the time that the store has; with the answer comes its head where that refuses an unknown user.
+    async fn send_once(
+        &mut self,
+        store: &HttpStore,
+        outgoing: &http::Outgoing<'_>,
+    ) -> Result<(http::StoreAnswer, Vec<u8>), Failure> {
         let (world, kept) = (&self.world, &mut self.kept);
         let (used, buffer) = (self.connection.take(), self.buffer);
         let work = async {
@@ -275,9 +311,10 @@ impl StoreSession {
             Ok((answer, opened))
         };
         let done = world.timeout(store.patience, work).await;
-        let (answer, connection) = done.map_err(|_| Failure::Timeout)??;
+        let (answer, mut connection) = done.map_err(|_| Failure::Timeout)??;
+        let refusal = connection.take_refusal();
         self.connection = answer.is_kept.then_some(connection);
-        Ok(answer)
+        Ok((answer, refusal))
     }
 }
 

@@ -13,6 +13,7 @@ pub mod mistake;
 pub mod named;
 pub mod own_format;
 pub mod parameters;
+pub mod replayed_log;
 pub mod script;
 pub mod selector;
 pub mod size;
@@ -22,6 +23,7 @@ use crate::workload::detail::OperationDetail;
 use crate::workload::own_format::observation::ObservationPlan;
 use crate::workload::own_format::replayed::ReplaySource;
 use crate::workload::parameters::Parameters;
+use crate::workload::replayed_log::ReplayedLog;
 use crate::workload::script::OperationScript;
 use crate::workload::selector::Selector;
 use crate::workload::size::Sizes;
@@ -41,6 +43,8 @@ pub struct Workload {
     pub observation: ObservationPlan,
     /// The log that its stages are the replay of.
     pub replay: Option<ReplaySource>,
+    /// What that log says, once it was read.
+    pub replayed: Option<ReplayedLog>,
 }
 
 /// Works that run side by side. A stage ends with the last of them.

@@ -9,6 +9,7 @@ use super::channel::{DriverChannel, Frame, parse};
 use super::clocks::ClockReading;
 use super::greeting::greet;
 use super::message::{FromDriver, LONGEST_TO_CONTROLLER, RunOrder, StageOrder, ToDriver, WorkOrder};
+use super::replay_pieces;
 use super::secret::DriverSecret;
 use super::stage_part::{StagePart, merged};
 use crate::load::LoadWatch;
@@ -16,6 +17,7 @@ use crate::load::share::DriverShare;
 use crate::record::RecordFile;
 use crate::report::{DriverReport, StageReport, WorkReport};
 use crate::workload::Stage;
+use crate::workload::replayed_log::ReplayedLog;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,8 +138,8 @@ impl FleetDriver {
         })
     }
 
-    /// Has the driver open its stores.
-    async fn prepare(&mut self, order: &RunOrder) -> Result<(), Fault> {
+    /// Tells the driver what is replayed, if anything is, and has it open its stores.
+    async fn prepare(&mut self, order: &RunOrder, replayed: Option<&ReplayedLog>) -> Result<(), Fault> {
         let failed = |why: &dyn std::fmt::Display| Fault::peer(format!("driver {}: {why}", self.address));
         // A driver that was met just now has its channel.
         let Some(channel) = &mut self.channel else {
@@ -146,9 +148,16 @@ impl FleetDriver {
         let order = RunOrder {
             name: self.address.name.clone(),
             clock_is_ahead: self.clock.ahead(),
+            replays: replayed.is_some(),
             ..order.clone()
         };
         channel.sender.send(&ToDriver::Order(Box::new(order))).await;
+        for piece in replayed.into_iter().flat_map(replay_pieces::pieces) {
+            // What a driver that refuses has said, or that it is gone, is seen below.
+            if !channel.sender.send(&ToDriver::Replay(piece)).await {
+                break;
+            }
+        }
         match channel.next_message::<FromDriver>().await {
             Ok(Some(FromDriver::Ready)) => Ok(()),
             Ok(Some(FromDriver::Refused { why })) => Err(failed(&why)),
@@ -239,9 +248,9 @@ impl DriverFleet {
         })
     }
 
-    /// Has all drivers open their stores.
-    pub async fn prepare(&mut self, order: &RunOrder) -> Result<(), Fault> {
-        let preparing = self.drivers.iter_mut().map(|driver| driver.prepare(order));
+    /// Has all drivers open their stores, for a run that replays a log or none.
+    pub async fn prepare(&mut self, order: &RunOrder, replayed: Option<&ReplayedLog>) -> Result<(), Fault> {
+        let preparing = self.drivers.iter_mut().map(|driver| driver.prepare(order, replayed));
         futures_util::future::try_join_all(preparing).await.map(|_| ())
     }
 

@@ -5,6 +5,7 @@
 //! Clock             ->
 //!                   <-  Clock               several times: how far apart the clocks are
 //! Order             ->
+//! Replay …          ->                      of a replay: what its log says, in pieces (`replay_pieces.rs`)
 //!                   <-  Ready               stores are open, containers were looked at; or Refused, with why
 //! Clock             ->                      before each stage: who is still there
 //!                   <-  Clock
@@ -20,6 +21,7 @@
 //! Always holds: figures are counts of times, so that those of all drivers are added and no percentile is averaged;
 //! what does not belong to the work that was ordered is refused.
 
+use super::replay_pieces::ReplayPiece;
 use crate::figures::{Failure, Latencies, OperationFigures};
 use crate::load::share::DriverShare;
 use crate::workload::{Arrivals, WorkEnd};
@@ -41,6 +43,8 @@ pub(super) enum ToDriver {
     Clock,
     /// What the run is about.
     Order(Box<RunOrder>),
+    /// Of a run whose order says that it replays a log: a piece of that.
+    Replay(ReplayPiece),
     /// Do this.
     Stage(StageOrder),
     /// Begin no further request.
@@ -117,6 +121,8 @@ pub struct RunOrder {
     pub clock_is_ahead: i64,
     /// Whether every operation is recorded.
     pub records: bool,
+    /// Whether pieces of a log follow, which is replayed.
+    pub replays: bool,
 }
 
 impl fmt::Debug for RunOrder {

@@ -8,13 +8,16 @@ use super::message::{
     CountedOperation, DoneWork, DriverTime, FromDriver, ProgressCounts, RunOrder, StageOrder, ToDriver, WorkOrder,
     wall_micros,
 };
+use super::replay_pieces::ReplayInPieces;
 use super::shared::DriverShared;
 use crate::benchmark::{open_stores, ordered_workload, parse_workload};
 use crate::content::Contents;
 use crate::load::{LoadOptions, LoadPart, LoadWatch, WorkResult, run_part};
 use crate::record::{OperationRecorder, Recording};
+use crate::replay;
 use crate::store::Store;
 use crate::store::auth::Trust;
+use crate::workload::replayed_log::ReplayedLog;
 use crate::workload::{Arrivals, Work, WorkEnd, Workload};
 use std::io;
 use std::path::Path;
@@ -85,6 +88,7 @@ impl DriverSession {
                 ToDriver::Stage(order) => self.stage(&order).await?,
                 // The stage that is meant has ended meanwhile.
                 ToDriver::Stop => {}
+                ToDriver::Replay(_) => return Err(io::Error::other("a message came that was not due")),
             }
         }
         Ok(())
@@ -107,8 +111,13 @@ impl DriverSession {
 
     /// Opens stores; says whether the stages can begin.
     async fn open(&mut self, order: &RunOrder) -> io::Result<()> {
+        let replayed = if order.replays {
+            Some(self.replayed().await?)
+        } else {
+            None
+        };
         let opened = tokio::select! {
-            opened = OpenedRun::of(&self.shared, order) => opened,
+            opened = OpenedRun::of(&self.shared, order, replayed) => opened,
             // Nothing is due: the controller is gone, or is none.
             other = self.channel.next() => return Err(other.err().unwrap_or(io::ErrorKind::UnexpectedEof.into())),
         };
@@ -119,6 +128,22 @@ impl DriverSession {
                 self.say(&FromDriver::Ready).await
             }
             Err(fault) => self.say(&FromDriver::Refused { why: fault.to_string() }).await,
+        }
+    }
+
+    /// What is replayed, once all of it has come.
+    async fn replayed(&mut self) -> io::Result<ReplayedLog> {
+        let mut pieces = ReplayInPieces::default();
+        loop {
+            let piece = match self.channel.next_message().await? {
+                Some(ToDriver::Replay(piece)) => piece,
+                Some(_) => return Err(io::Error::other("a message came that was not due")),
+                None => return Err(io::ErrorKind::UnexpectedEof.into()),
+            };
+            let taken = pieces.take(piece);
+            if let Some(all) = taken.map_err(|why| io::Error::other(format!("the log cannot be replayed: {why}")))? {
+                return Ok(all);
+            }
         }
     }
 
@@ -291,8 +316,17 @@ fn check_times(work: &Work) -> Result<(), &'static str> {
 }
 
 impl OpenedRun {
-    async fn of(shared: &DriverShared, order: &RunOrder) -> Result<Self, Fault> {
-        let workload = ordered_workload(parse_workload(&order.source, "")?, order)?;
+    async fn of(shared: &DriverShared, order: &RunOrder, replayed: Option<ReplayedLog>) -> Result<Self, Fault> {
+        let mut workload = parse_workload(&order.source, "")?;
+        if workload.replay.is_some() != replayed.is_some() {
+            return Err(Fault::peer(
+                "the order for a run is wrong: a replay has a log, and nothing else has one",
+            ));
+        }
+        if let Some(replayed) = replayed {
+            replay::apply(&mut workload, replayed);
+        }
+        let workload = ordered_workload(workload, order)?;
         for work in workload.stages.iter().flat_map(|stage| &stage.works) {
             for folder in work
                 .operations

@@ -3,9 +3,9 @@
 //! Always holds: over many draws operations have their ratios; a worker of a work that goes through its names draws
 //! each of its pairs of container and object once, then nothing.
 
+use super::script_part::{ObjectTurn, ScriptPart};
 use super::share::DriverShare;
 use crate::workload::detail::ByteSpan;
-use crate::workload::script::OperationScript;
 use crate::workload::selector::{Selector, Span};
 use crate::workload::{Division, Work, WorkEnd, WorkOperation};
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use std::time::Duration;
 /// each takes every so-manieth position.
 pub struct Positions {
     taken: Vec<[AtomicU64; 2]>,
-    /// Of a script.
-    steps: AtomicU64,
+    /// Of a work whose operations are known one by one.
+    script: Option<ScriptPart>,
     part: u64,
     parts: u64,
 }
@@ -32,7 +32,7 @@ impl Positions {
     pub fn of_share(work: &Work, share: &DriverShare) -> Arc<Self> {
         Arc::new(Self {
             taken: work.operations.iter().map(|_| Default::default()).collect(),
-            steps: AtomicU64::new(0),
+            script: work.script.as_ref().map(|script| ScriptPart::of(work, script, share)),
             part: share.part.into(),
             parts: share.parts.max(1).into(),
         })
@@ -44,10 +44,10 @@ impl Positions {
         Some(self.dealt(taken))
     }
 
-    /// The next step of a script.
-    fn step(&self, script: &OperationScript) -> Option<Planned> {
-        let taken = self.dealt(self.steps.fetch_add(1, Ordering::Relaxed));
-        let step = script.steps.get(usize::try_from(taken).ok()?)?;
+    /// The next step of a work's script.
+    fn step(&self, work: &Work) -> Option<Planned> {
+        let (script, part) = work.script.as_ref().zip(self.script.as_ref())?;
+        let (step, after) = part.next(script)?;
         Some(Planned {
             operation: step.operation.into(),
             container: step.container.into(),
@@ -60,7 +60,17 @@ impl Positions {
             copy: 0,
             at: script.is_timed.then(|| Duration::from_micros(step.at)),
             is_absent: step.is_absent,
+            after,
         })
+    }
+
+    /// Completes when an operation may begin: those on its object that it has to wait for are done. The turn is to be
+    /// held until the operation has ended; there is none where no order is kept.
+    pub async fn turn(&self, planned: &Planned) -> Option<ObjectTurn<'_>> {
+        match &self.script {
+            Some(script) => script.turn(planned.object, planned.after).await,
+            None => None,
+        }
     }
 
     /// Of positions that drivers take in turn, this one's after so many.
@@ -88,6 +98,8 @@ pub struct Planned {
     pub at: Option<Duration>,
     /// There is no such object.
     pub is_absent: bool,
+    /// How many operations on its object are done before it begins.
+    pub after: u32,
 }
 
 /// Draws for one worker.
@@ -128,8 +140,8 @@ impl Planner {
 
     /// What comes next; nothing when this worker has nothing more to do.
     pub fn draw(&mut self) -> Option<Planned> {
-        if let Some(script) = &self.work.script {
-            return self.shared.step(script);
+        if self.work.script.is_some() {
+            return self.shared.step(&self.work);
         }
         let operation = self.pick()?;
         let work = self.work.clone();
@@ -187,6 +199,7 @@ impl Planner {
             copy,
             at: None,
             is_absent: false,
+            after: 0,
         })
     }
 

@@ -87,6 +87,8 @@ impl ThreadShare<'_> {
         );
         let mut names = RequestNames::default();
         while let Some(planned) = planner.draw() {
+            // Held until the operation has ended, or is given up.
+            let _turn = running.positions.turn(&planned).await;
             let Some(due) = self.next_start(planned.at).await else {
                 return;
             };

@@ -10,89 +10,10 @@
 //! first whole reading before it is written or deleted, and otherwise as its longest range.
 
 use super::line::{self, LoggedRequest};
-use crate::workload::OperationKind;
+use crate::workload::replayed_log::{LoggedKind, ReplayedLog};
 use crate::workload::script::ScriptStep;
 use std::collections::{BTreeMap, HashMap};
-
-/// What can be replayed of a log.
-pub(super) struct Replayed {
-    /// In the order in which they began, from 0 on.
-    pub requests: Vec<ScriptStep>,
-    /// Kinds of requests that there are; steps name them by their places.
-    pub operations: Vec<LoggedKind>,
-    /// Objects that are made beforehand.
-    pub prepared: Vec<ScriptStep>,
-    /// Objects that may be there at the end.
-    pub deleted: Vec<ScriptStep>,
-    /// How many there are, numbered from 1 on.
-    pub containers: usize,
-    pub objects: usize,
-    /// Why requests and lines are left out, and how many.
-    pub left_out: BTreeMap<String, u64>,
-}
-
-/// Requests that are replayed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum LoggedKind {
-    Read,
-    Write,
-    Head,
-    Post,
-    Delete,
-    List,
-    HeadContainer,
-    MakeContainer,
-}
-
-impl LoggedKind {
-    /// The method of a request to an object or a container; nothing where it is not replayed.
-    fn of(method: &str, is_on_object: bool) -> Option<Self> {
-        match (method, is_on_object) {
-            ("GET", true) => Some(Self::Read),
-            ("PUT", true) => Some(Self::Write),
-            ("HEAD", true) => Some(Self::Head),
-            ("POST", true) => Some(Self::Post),
-            ("DELETE", true) => Some(Self::Delete),
-            ("GET", false) => Some(Self::List),
-            ("HEAD", false) => Some(Self::HeadContainer),
-            ("PUT", false) => Some(Self::MakeContainer),
-            _ => None,
-        }
-    }
-
-    /// What a benchmark calls it.
-    pub fn kind(self) -> OperationKind {
-        match self {
-            Self::Read => OperationKind::Read,
-            Self::Write => OperationKind::Write,
-            Self::Head | Self::HeadContainer => OperationKind::Head,
-            Self::Post => OperationKind::Post,
-            Self::Delete => OperationKind::Delete,
-            Self::List => OperationKind::List,
-            Self::MakeContainer => OperationKind::MakeContainer,
-        }
-    }
-
-    /// Its name in reports.
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::HeadContainer => "head-container",
-            other => other.kind().name(),
-        }
-    }
-
-    pub fn is_on_objects(self) -> bool {
-        !matches!(self, Self::List | Self::HeadContainer | Self::MakeContainer)
-    }
-
-    /// Whether a status says that it was done.
-    fn succeeded(self, status: u16) -> bool {
-        match self {
-            Self::Read => matches!(status, 200 | 206),
-            _ => matches!(status, 200..=204),
-        }
-    }
-}
+use std::sync::Arc;
 
 /// A request of the log.
 struct Entry {
@@ -198,8 +119,8 @@ impl LogHistory {
         Ok(())
     }
 
-    /// What can be replayed.
-    pub fn finish(mut self) -> Replayed {
+    /// What can be replayed, as it came, and why requests and lines are left out, with how many of them.
+    pub fn finish(mut self) -> (ReplayedLog, BTreeMap<String, u64>) {
         self.entries.sort_by_key(|entry| entry.start);
         let mut objects = self.read_sizes();
         let (mut operations, mut requests, mut prepared) = (vec![], vec![], vec![]);
@@ -238,15 +159,16 @@ impl LogHistory {
             }) as u8;
             requests.push(step);
         }
-        Replayed {
-            requests,
+        let replayed = ReplayedLog {
+            requests: requests.into(),
             operations,
-            prepared,
+            prepared: prepared.into(),
             deleted: deletions(&objects),
-            containers: self.containers.len(),
-            objects: self.objects.len(),
-            left_out: self.left_out,
-        }
+            // As many names as requests at most, which are fewer than numbers of this size count.
+            containers: self.containers.len() as u32,
+            objects: self.objects.len() as u32,
+        };
+        (replayed, self.left_out)
     }
 
     /// How long objects were, by their numbers less one.
@@ -300,7 +222,7 @@ impl LoggedObject {
 }
 
 /// All objects that the replay makes.
-fn deletions(objects: &[LoggedObject]) -> Vec<ScriptStep> {
+fn deletions(objects: &[LoggedObject]) -> Arc<[ScriptStep]> {
     let made = (1..).zip(objects).filter(|(_, object)| object.may_be_left);
     let deletion = |(number, object): (u32, &LoggedObject)| ScriptStep {
         at: 0,

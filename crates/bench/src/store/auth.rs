@@ -4,11 +4,14 @@
 //! made in the store when this fails.
 
 use super::Store;
+use super::digest::{DigestLogin, LoginScheme};
+use super::http::{Outgoing, StoreConnection};
 use super::http_store::{Dialect, HttpStore};
 use super::mock::Mock;
 use super::object_server::DirectObjectServer;
 use super::s3::S3;
 use super::swift::Swift;
+use crate::figures::Failure;
 use crate::workload::Endpoint;
 use crate::workload::mistake::WorkloadMistake;
 use crate::workload::parameters::Parameters;
@@ -25,6 +28,9 @@ use std::time::Duration;
 use tokio_rustls::TlsConnector;
 use vocabulary::Fault;
 use world::World;
+
+/// Bytes of an answer that are read at a time.
+const ANSWER: usize = 16 << 10;
 
 /// Which certificates are believed.
 #[derive(Debug, Clone, Default)]
@@ -79,14 +85,7 @@ async fn open_swift(
     storage.allow(&known).map_err(|mistake| within("storage", mistake))?;
     let given = storage.get("storage_url").zip(storage.get("token"));
     if auth_kind == "httpauth" {
-        let need = |name: &str| auth.need(name).map_err(|mistake| within("auth", mistake));
-        let address = match storage.get("storage_url") {
-            Some(address) => address,
-            None => need("auth_url")?,
-        };
-        let swift = Swift::with_password(need("username")?, need("password")?, storage.get("policy"));
-        let swift = swift.ok_or_else(|| Fault::caller("policy=…: expected text that a header can hold"))?;
-        return over_http(world, address, storage, Dialect::Swift(swift), trust);
+        return open_with_password(world, auth, storage, trust).await;
     }
     let access = match (auth_kind, given) {
         (_, Some((storage, token))) => AccountAccess {
@@ -123,6 +122,62 @@ async fn open_swift(
     over_http(world, &access.storage, storage, Dialect::Swift(swift), trust)
 }
 
+/// Each request carries user and password, or proof that its sender has them: as the store asks for it.
+async fn open_with_password(
+    world: &World,
+    auth: &Parameters,
+    storage: &Parameters,
+    trust: &Trust,
+) -> Result<Store, Fault> {
+    let need = |name: &str| auth.need(name).map_err(|mistake| within("auth", mistake));
+    let address = match storage.get("storage_url") {
+        Some(address) => address,
+        None => need("auth_url")?,
+    };
+    let (user, password, policy) = (need("username")?, need("password")?, storage.get("policy"));
+    let url = parsed_address(address)?;
+    let tls = url.is_over_tls().then(|| connector(world, trust)).transpose()?;
+    let swift = match asked_scheme(world, &url, tls.as_ref(), patience(storage)?).await? {
+        LoginScheme::Basic => Swift::with_password(user, password, policy),
+        LoginScheme::Digest => {
+            let login = DigestLogin::new(user, password);
+            let login = login.ok_or_else(|| Fault::caller("username=…: expected printable ASCII without a colon"))?;
+            Swift::with_digest(login, policy)
+        }
+        LoginScheme::Others(names) => {
+            return Err(Fault::caller(format!(
+                "{address} asks for {names}: this program speaks Basic, and Digest with MD5 or SHA-256 and qop=auth"
+            )));
+        }
+    };
+    let swift = swift.ok_or_else(|| Fault::caller("policy=…: expected text that a header can hold"))?;
+    over_http(world, address, storage, Dialect::Swift(swift), trust)
+}
+
+/// How a store wants users to log in, by its answer to a request of no one.
+async fn asked_scheme(
+    world: &World,
+    url: &Url,
+    tls: Option<&TlsConnector>,
+    patience: Duration,
+) -> Result<LoginScheme, Fault> {
+    let failed = |why: &dyn std::fmt::Display| Fault::peer(format!("{}: {why}", url.authority()));
+    let head = format!("HEAD {} HTTP/1.1\r\nHost: {}\r\n\r\n", url.path(), url.authority());
+    let outgoing = Outgoing {
+        is_head: true,
+        head: head.as_bytes(),
+        body: None,
+        expects: None,
+    };
+    let asking = async {
+        let mut connection = StoreConnection::open(world, url, tls, ANSWER).await?;
+        connection.exchange(world, &outgoing).await?;
+        Ok::<_, Failure>(connection.take_refusal())
+    };
+    let asked = world.timeout(patience, asking).await.map_err(|late| failed(&late))?;
+    Ok(LoginScheme::asked_in(&asked.map_err(|failure| failed(&failure))?))
+}
+
 fn open_s3(world: &World, storage: &Parameters, trust: &Trust) -> Result<Store, Fault> {
     let known = [
         "accesskey",
@@ -150,6 +205,19 @@ fn open_s3(world: &World, storage: &Parameters, trust: &Trust) -> Result<Store, 
     over_http(world, need("endpoint")?, storage, Dialect::S3(s3), trust)
 }
 
+/// How long one request may take.
+fn patience(storage: &Parameters) -> Result<Duration, Fault> {
+    let millis = storage
+        .number("timeout")
+        .map_err(|mistake| within("storage", mistake))?;
+    Ok(Duration::from_millis(millis.unwrap_or(30_000).max(1)))
+}
+
+fn parsed_address(address: &str) -> Result<Url, Fault> {
+    Url::parse(address)
+        .ok_or_else(|| Fault::caller(format!("{address}: expected an address like http://host:port/path")))
+}
+
 fn over_http(
     world: &World,
     address: &str,
@@ -157,17 +225,13 @@ fn over_http(
     dialect: Dialect,
     trust: &Trust,
 ) -> Result<Store, Fault> {
-    let patience = storage
-        .number("timeout")
-        .map_err(|mistake| within("storage", mistake))?
-        .unwrap_or(30_000);
-    let url = Url::parse(address)
-        .ok_or_else(|| Fault::caller(format!("{address}: expected an address like http://host:port/path")))?;
+    let patience = patience(storage)?;
+    let url = parsed_address(address)?;
     let store = |url: Url| -> Result<Arc<HttpStore>, Fault> {
         Ok(Arc::new(HttpStore {
             tls: url.is_over_tls().then(|| connector(world, trust)).transpose()?,
             url,
-            patience: Duration::from_millis(patience.max(1)),
+            patience,
             dialect: dialect.clone(),
         }))
     };

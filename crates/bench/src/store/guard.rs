@@ -4,7 +4,8 @@
 //! looked at: one that is there and has no mark belongs to other users.
 //! Always holds: looking changes nothing. Of more than [`MOST`] containers a sample is looked at.
 
-use super::http::{Outgoing, StoreConnection};
+use super::digest::DigestState;
+use super::http::{Outgoing, StoreAnswer, StoreConnection};
 use super::http_store::{Dialect, HttpStore};
 use super::{RequestDetail, Store, StoreRequest, s3, swift};
 use crate::content::ContentKey;
@@ -27,6 +28,7 @@ pub async fn check(world: &World, store: &Store, work: &Work) -> Result<(), Faul
         world,
         store,
         connection: None,
+        digest: DigestState::default(),
     };
     for operation in &work.operations {
         if matches!(
@@ -59,6 +61,7 @@ pub async fn container_of_others(world: &World, store: &Store, names: &[String])
         world,
         store,
         connection: None,
+        digest: DigestState::default(),
     };
     for name in names {
         if looks.is_of_others(name).await? {
@@ -72,6 +75,7 @@ struct Looks<'a> {
     world: &'a World,
     store: &'a HttpStore,
     connection: Option<StoreConnection>,
+    digest: DigestState,
 }
 
 impl Looks<'_> {
@@ -106,9 +110,24 @@ impl Looks<'_> {
         };
         let mut head = vec![];
         self.store.head(&request, self.world.clock.now(), &mut head);
+        let login = self.store.digest_login();
+        let proven = login.and_then(|login| self.digest.proven(login, &head));
+        let (answer, has_mark, refusal) = self.ask(proven.as_deref().unwrap_or(&head)).await?;
+        match login {
+            Some(login) if answer.status == 401 && self.digest.is_asked(self.world, login, &refusal) => {
+                let proven = self.digest.proven(login, &head);
+                let (answer, has_mark, _) = self.ask(proven.as_deref().unwrap_or(&head)).await?;
+                Ok((answer.status, has_mark))
+            }
+            _ => Ok((answer.status, has_mark)),
+        }
+    }
+
+    /// Sends a request without a body: its answer, whether that has the mark, and its head where it refuses the user.
+    async fn ask(&mut self, head: &[u8]) -> Result<(StoreAnswer, bool, Vec<u8>), Fault> {
         let outgoing = Outgoing {
             is_head: true,
-            head: &head,
+            head,
             body: None,
             expects: None,
         };
@@ -123,9 +142,10 @@ impl Looks<'_> {
         };
         let looked = self.world.timeout(self.store.patience, work).await;
         let looked = looked.map_err(|late| self.failed(&late))?;
-        let ((answer, has_mark), open) = looked.map_err(|failure: Failure| self.failed(&failure))?;
+        let ((answer, has_mark), mut open) = looked.map_err(|failure: Failure| self.failed(&failure))?;
+        let refusal = open.take_refusal();
         self.connection = answer.is_kept.then_some(open);
-        Ok((answer.status, has_mark))
+        Ok((answer, has_mark, refusal))
     }
 
     fn failed(&self, why: &dyn std::fmt::Display) -> Fault {

@@ -29,9 +29,12 @@ pub struct StoreConnection {
     buffer: Vec<u8>,
     /// Bytes of the buffer that were read and not used.
     filled: std::ops::Range<usize>,
+    /// The head of the last answer, where that was one to an unknown user.
+    refusal: Vec<u8>,
 }
 
 /// What goes to the store: a head that is complete, and a body.
+#[derive(Clone, Copy)]
 pub struct Outgoing<'a> {
     /// The verb is HEAD: its answer has no body.
     pub is_head: bool,
@@ -58,6 +61,7 @@ type Expected<'a> = Option<ExpectedBody<'a>>;
 const MOST_KEPT: usize = 16 << 20;
 
 /// A body to be sent.
+#[derive(Clone, Copy)]
 pub struct SentBody<'a> {
     /// Bytes.
     pub length: u64,
@@ -119,6 +123,7 @@ impl StoreConnection {
             stream,
             buffer: vec![0; buffer.max(4096)],
             filled: 0..0,
+            refusal: vec![],
         })
     }
 
@@ -161,6 +166,11 @@ impl StoreConnection {
             .map(|(name, _)| name);
         let has_it = names.into_iter().any(|name| name.eq_ignore_ascii_case(header));
         Ok((answer, has_it))
+    }
+
+    /// The head of the answer before, if it had status 401.
+    pub fn take_refusal(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.refusal)
     }
 
     async fn send(&mut self, outgoing: &Outgoing<'_>) -> io::Result<()> {
@@ -229,6 +239,9 @@ impl StoreConnection {
                     if let Some(kept) = &mut kept {
                         kept.clear();
                         kept.extend_from_slice(&self.buffer[self.filled.start..][..head.length]);
+                    }
+                    if head.status == 401 {
+                        self.refusal = self.buffer[self.filled.start..][..head.length].to_vec();
                     }
                     self.filled.start += head.length;
                     // `100 Continue` and its like come before the answer.

@@ -1,6 +1,7 @@
 //! A store over HTTP: where it is, how long it may take, and which API it speaks.
 
 use super::StoreRequest;
+use super::digest::DigestLogin;
 use super::object_server::DirectObjectServer;
 use super::s3::S3;
 use super::swift::Swift;
@@ -41,6 +42,14 @@ impl HttpStore {
             Dialect::Swift(swift) => swift.head(request, base, &host, now, head),
             Dialect::S3(s3) => s3.head(request, base, &host, now, head),
             Dialect::DirectObjectServer(server) => server.head(request, &host, now, head),
+        }
+    }
+
+    /// The user whose requests carry proof, where the store asks for Digest.
+    pub(super) fn digest_login(&self) -> Option<&DigestLogin> {
+        match &self.dialect {
+            Dialect::Swift(swift) => swift.digest_login(),
+            _ => None,
         }
     }
 

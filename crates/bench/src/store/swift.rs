@@ -1,10 +1,12 @@
 //! Swift's API: what a request of each operation looks like, and which answers are good.
 
 use super::StoreRequest;
+use super::digest::DigestLogin;
 use crate::figures::Failure;
 use crate::workload::OperationKind;
 use base64::Engine;
 use std::io::Write;
+use std::sync::Arc;
 use vocabulary::Timestamp;
 use vocabulary::names::quote;
 
@@ -17,6 +19,8 @@ pub struct Swift {
     /// The header that says who asks.
     header: String,
     policy: Option<String>,
+    /// In place of a header.
+    digest: Option<Arc<DigestLogin>>,
 }
 
 impl Swift {
@@ -27,6 +31,7 @@ impl Swift {
         (is_text(token) && policy.is_none_or(is_text)).then(|| Self {
             header: format!("X-Auth-Token: {token}\r\n"),
             policy: policy.map(str::to_owned),
+            digest: None,
         })
     }
 
@@ -39,7 +44,20 @@ impl Swift {
         })
     }
 
-    /// The header that says who asks.
+    /// With user and password, which each request proves to have (RFC 7616).
+    pub(super) fn with_digest(login: Arc<DigestLogin>, policy: Option<&str>) -> Option<Self> {
+        Some(Self {
+            header: String::new(),
+            digest: Some(login),
+            ..Self::new("", policy)?
+        })
+    }
+
+    pub(super) fn digest_login(&self) -> Option<&DigestLogin> {
+        self.digest.as_deref()
+    }
+
+    /// The header that says who asks; empty where that is said in another way.
     pub fn user_header(&self) -> String {
         self.header.clone()
     }

@@ -78,6 +78,7 @@ pub fn parse(text: &str) -> Result<Workload, WorkloadMistake> {
         stages,
         observation: Default::default(),
         replay: None,
+        replayed: None,
     })
 }
 

@@ -83,6 +83,7 @@ pub fn parse(text: &str) -> Result<Workload, WorkloadMistake> {
         observation: observation::ObservationPlan::read(&table, &stages)?.for_filling(&stages)?,
         stages,
         replay,
+        replayed: None,
     })
 }
 
