@@ -62,10 +62,11 @@ pub use self::notification::NotificationTargetNames;
 use crate::bucket_cors::index::CorsIndex;
 use crate::call::S3Call;
 use crate::cross_origin;
+use crate::document_room::DocumentRoom;
 use crate::error::{
-    ACCESS_DENIED, BAD_DIGEST, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_RANGE, KEY_TOO_LONG,
-    METHOD_NOT_ALLOWED, MISSING_CONTENT_LENGTH, NO_SUCH_BUCKET, NO_SUCH_KEY, NOT_IMPLEMENTED, NOT_MODIFIED,
-    OPERATION_ABORTED, PRECONDITION_FAILED, REQUEST_TIMEOUT, S3Error, SERVICE_UNAVAILABLE, SLOW_DOWN,
+    ACCESS_DENIED, BAD_DIGEST, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_RANGE,
+    KEY_TOO_LONG, METHOD_NOT_ALLOWED, MISSING_CONTENT_LENGTH, NO_SUCH_BUCKET, NO_SUCH_KEY, NOT_IMPLEMENTED,
+    NOT_MODIFIED, OPERATION_ABORTED, PRECONDITION_FAILED, REQUEST_TIMEOUT, S3Error, SERVICE_UNAVAILABLE, SLOW_DOWN,
 };
 use crate::front::{FormPosted, InS3sForm, call_of};
 use crate::payload::SignedBody;
@@ -96,6 +97,8 @@ pub struct S3Operations {
     encrypts: bool,
     /// Lifecycle rules of buckets.
     rules: lifecycle::KnownRules,
+    /// Of what clients send in documents.
+    documents: DocumentRoom,
     /// Where notifications may go; absent where none are served.
     notification_targets: Option<Arc<dyn NotificationTargetNames>>,
     world: World,
@@ -133,6 +136,7 @@ impl S3Operations {
             cors_index,
             encrypts,
             rules: lifecycle::KnownRules::default(),
+            documents: DocumentRoom::default(),
             notification_targets: None,
             world,
         }
@@ -169,6 +173,7 @@ impl Feature for S3Operations {
             return next.run(request).await;
         };
         request.extensions.remove::<Arc<S3Call>>();
+        request.extensions.insert(self.documents.clone());
         let trans_id = request.trans_id.clone();
         let is_unverified = request.extensions.remove::<Arc<SignedRequest>>().is_some();
         if is_unverified || request.extensions.get::<KeyHolder>().is_some() {
