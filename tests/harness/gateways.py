@@ -8,7 +8,7 @@ from harness.waiting import free_port
 
 
 class Gateways(Cluster):
-    """As Cluster, with `count` gateways; `gateway_ports` has the port of each.
+    """As Cluster, with `count` gateways; `gateway_ports` has the port of each. `layout` is what else a Layout may be given.
 
     `limits` are control groups (harness/limits.py), one for each gateway.
     """
@@ -16,8 +16,8 @@ class Gateways(Cluster):
     def __init__(self, root, count, overrides, *, kind="martlet", limits=(), verbose=True, **layout):
         roles = {role: {"DEFAULT": {"workers": "auto"}} for role in ("proxy", *ROLES)}
         for role, sections in overrides.items():
-            roles[role]["DEFAULT"].update(sections.get("DEFAULT", {}))
-            roles[role].update({name: options for name, options in sections.items() if name != "DEFAULT"})
+            for section, options in sections.items():
+                roles[role].setdefault(section, {}).update(options)
         self.limits = limits
         self.memcached = Memcached().start()  # a token of one gateway is good for all
         super().__init__(Layout(root, overrides=roles, memcached_port=self.memcached.port, **layout).write(), kind, verbose=verbose)
@@ -33,10 +33,19 @@ class Gateways(Cluster):
         for number, port in enumerate(self.gateway_ports[1:], start=1):
             path = self.etc / f"proxy-server-{number}.conf"
             path.write_text(conf.replace(f"bind_port = {self.port}", f"bind_port = {port}"))
-            process = Process(self.command("proxy", path, number=number), self.root / f"log/proxy-{number}.log")
-            self.services["proxy", number] = process
-            process.wait_for(lambda port=port: healthy(port), within=60)
+            self.start_service("proxy", number)
         return self
+
+    def launch(self, role, node=0, kind=None):
+        if role != "proxy" or node == 0:
+            return super().launch(role, node, kind)
+        path = self.etc / f"proxy-server-{node}.conf"
+        self.services[role, node] = Process(self.command("proxy", path, kind, node), self.root / f"log/proxy-{node}.log")
+        return self.services[role, node]
+
+    def await_service(self, role, node=0):
+        port = self.gateway_ports[node] if role == "proxy" else self.layout.ports[role, node]
+        self.services[role, node].wait_for(lambda: healthy(port), within=60)
 
     def stop(self):
         statuses = super().stop()

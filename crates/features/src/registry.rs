@@ -78,6 +78,9 @@ pub const FEATURES: &[(&str, Make)] = &[
     (NOTIFICATIONS, |context, _| {
         Ok(Arc::new(BucketNotifications::read(context)?))
     }),
+    (LIFECYCLE_NOTIFICATIONS, |context, _| {
+        Ok(Arc::new(BucketNotifications::read(context)?.of_lifecycle()))
+    }),
     ("bulk", |context, options| {
         let settings = Options::read(options)?;
         let most = context.swift.limits.max_file_size;
@@ -254,6 +257,9 @@ const S3_OPERATIONS: &str = "s3api-operations";
 /// configuration with it.
 const NOTIFICATIONS: &str = "bucket-notifications";
 
+/// The same in gateways that no client reaches.
+const LIFECYCLE_NOTIFICATIONS: &str = "lifecycle-notifications";
+
 /// The half of the store of keys that stands right behind `s3api`; it is no filter of its own, so that OpenStack Swift
 /// reads a configuration that has it.
 const ACCESS_KEYS: &str = "s3api-access-keys";
@@ -327,9 +333,17 @@ pub fn build(context: &FeatureContext<'_>) -> Result<Vec<Arc<dyn Feature>>, Sett
 }
 
 /// The features of a gateway that no client reaches, outermost first: those that are named and no others, the
-/// gatekeeper above all.
+/// gatekeeper above all. Where versions are kept, what lifecycle rules delete is told.
 pub fn build_internal(context: &FeatureContext<'_>) -> Result<Vec<Arc<dyn Feature>>, SettingsError> {
-    make(context, &named(context))
+    let mut pipeline = named(context);
+    if let Some(versions) = pipeline.iter().position(|stage| stage.egg == "versioned_writes") {
+        let stage = Stage {
+            egg: LIFECYCLE_NOTIFICATIONS,
+            options: Scope::empty(),
+        };
+        pipeline.insert(versions, stage);
+    }
+    make(context, &pipeline)
 }
 
 fn named<'a>(context: &FeatureContext<'a>) -> Vec<Stage<'a>> {

@@ -81,6 +81,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     of("ring", rings::ring),
     of("s3_bucket_policy", s3::s3_bucket_policy),
     of("s3_chunks", s3::s3_chunks),
+    of("s3_cors_rules", s3::s3_cors_rules),
     of("s3_form_policy", s3::s3_form_policy),
     of("s3_lifecycle_rules", s3::s3_lifecycle_rules),
     of("s3_notification_rules", s3::s3_notification_rules),

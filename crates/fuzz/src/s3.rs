@@ -5,8 +5,9 @@ use http::{HeaderName, HeaderValue, Method};
 use request_pipeline::Request;
 use s3::authority::policy::LARGEST_POLICY;
 use s3::parsers::{
-    read_access_list, read_bucket_policy, read_chunks, read_form_policy, read_lifecycle_rules, read_listing_token,
-    read_notification_rules, read_signature, read_stored_lifecycle_rules, read_xml,
+    read_access_list, read_bucket_policy, read_chunks, read_cors_rules, read_form_policy, read_lifecycle_rules,
+    read_listing_token, read_notification_rules, read_signature, read_stored_cors_rules, read_stored_lifecycle_rules,
+    read_stored_notification_rules, read_xml,
 };
 use settings::S3ApiSettings;
 
@@ -88,11 +89,36 @@ pub(crate) fn s3_lifecycle_rules(bytes: &[u8]) {
     }
 }
 
-/// Notification rules, as clients send them: what is stored can stand in a header.
-pub(crate) fn s3_notification_rules(bytes: &[u8]) {
-    if let Some((rules, stored)) = read_notification_rules(bytes) {
+/// CORS rules, as clients send them and as containers keep them: what is stored and what is printed is read again as the
+/// same; a rule is found for what it names.
+pub(crate) fn s3_cors_rules(bytes: &[u8]) {
+    if let Some(read) = read_cors_rules(bytes) {
+        let (rules, stored, document, is_found) = &read;
+        assert!((1..=100).contains(rules) && *is_found);
         assert!(stored.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
-        assert_eq!(rules == 0, stored.is_empty());
+        assert_eq!(read_stored_cors_rules(stored), Some(read.clone()));
+        assert_eq!(read_cors_rules(document.as_bytes()), Some(read));
+    }
+    // What an operator or OpenStack's gateway may have left there: no text panics, and what can be read is stored alike.
+    if let Some(read) = read_stored_cors_rules(&text(bytes)) {
+        assert_eq!(read_stored_cors_rules(&read.1), Some(read.clone()));
+    }
+}
+
+/// Notification rules, as clients send them and as containers keep them: what is stored can stand in a header; it and
+/// what is printed is read again as the same.
+pub(crate) fn s3_notification_rules(bytes: &[u8]) {
+    if let Some(read) = read_notification_rules(bytes) {
+        let (rules, stored, document) = &read;
+        assert!(stored.bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+        assert_eq!(*rules == 0, stored.is_empty());
+        assert_eq!(read_notification_rules(document.as_bytes()), Some(read.clone()));
+        if *rules > 0 {
+            assert_eq!(read_stored_notification_rules(stored), Some(read));
+        }
+    }
+    if let Some(read) = read_stored_notification_rules(&text(bytes)) {
+        assert_eq!(read_stored_notification_rules(&read.1), Some(read.clone()));
     }
 }
 

@@ -11,6 +11,7 @@ use crate::nodes::Node;
 use crate::route::Route;
 use crate::shared::Shared;
 use futures_util::future::join_all;
+use http::header::RETRY_AFTER;
 use peer::message::LockObject;
 use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_OBJECT_EXISTS};
 use request_pipeline::{LockName, LockRefusal, ObjectStanding, WriteLocks, object_lock_in};
@@ -25,6 +26,9 @@ const WAIT_IN_LINE: Duration = Duration::from_secs(8);
 const WAIT_FOR_OTHERS: Duration = Duration::from_secs(1);
 /// How often a lock is tried for of which another gateway has a part.
 const ATTEMPTS: u64 = 4;
+/// How many connections to a worker that leaves (SIGUSR1) are tried, each of which it closes with its answer, before the
+/// server counts as one without an answer: gateways that went on to another first primary would cross those that did not.
+const LEFT_CONNECTIONS: u64 = 8;
 /// The longest pause between attempts, in milliseconds, for each attempt made.
 const PAUSE: u64 = 100;
 
@@ -113,10 +117,18 @@ impl GatewayLocks {
         if self.0.suppression.is_suppressed(node) {
             return LockAnswer::Nothing;
         }
-        let call = question(name, lease, patience).call(route, node);
         let limit = patience + self.0.options.node_timeout;
-        let Some(response) = self.0.ask(node, call, limit).await else {
-            return LockAnswer::Nothing;
+        let mut asked = 0;
+        let response = loop {
+            let call = question(name, lease, patience).call(route, node);
+            let Some(response) = self.0.ask(node, call, limit).await else {
+                return LockAnswer::Nothing;
+            };
+            asked += 1;
+            let is_leaving = response.status() == 503 && response.headers().contains_key(RETRY_AFTER);
+            if !is_leaving || asked > LEFT_CONNECTIONS {
+                break response;
+            }
         };
         let headers = response.headers();
         match response.status().as_u16() {

@@ -63,6 +63,7 @@ pub fn proxy(server: &ServerLine) -> Result<(), CommandFailure> {
             role: Role::Proxy,
             who: MetricsAccess::From(conf.proxy.metrics_clients.clone()),
             metrics,
+            leave: Box::new(|| {}),
         })
     })
 }
@@ -183,7 +184,8 @@ fn run_storage<S>(
             directory: conf.storage.recon_cache_path.clone(),
             files: cache.of_kind(),
         }));
-        let made = make(Storage { world, swift, drives })?.measured(&metrics, role);
+        let mut made = make(Storage { world, swift, drives })?.measured(&metrics, role);
+        let leave = std::mem::replace(&mut made.leave, Box::new(|| {}));
         watch_drives(world, drives, &conf.storage, cache);
         let client = cluster.as_ref().and_then(ClusterCredentials::client);
         let service = made.connect(Arc::new(Peers::secured(world.clone(), client)));
@@ -199,6 +201,7 @@ fn run_storage<S>(
             role,
             who: MetricsAccess::Anybody,
             metrics,
+            leave,
         })
     })
 }
@@ -227,6 +230,8 @@ struct Ready {
     /// The clients that may see its figures.
     who: MetricsAccess,
     metrics: MetricsSetup,
+    /// What is to be done when this process is asked to end, or to leave to a successor.
+    leave: Box<dyn FnOnce() + Send>,
 }
 
 fn run(
@@ -259,12 +264,18 @@ fn run(
             role,
             who,
             metrics,
+            leave,
         } = prepare(metrics)?;
         if let Some(certificate) = certificate {
             options.arrival.tls = Some(certificate.tls());
             world.spawn(certificate.watch(world.clone()));
         }
         let (shutdown, linger) = (Shutdown::default(), options.linger.clone());
+        let mut asked = shutdown.watch();
+        world.spawn(async move {
+            drop(asked.wait_for(|asked| *asked).await);
+            leave();
+        });
         metrics.add(Arc::new(ConnectionMetrics {
             role,
             open: options.open.clone(),

@@ -37,6 +37,8 @@ pub struct BuiltServer {
     pub service: Arc<dyn Service>,
     statsd: Statsd,
     set_peers: Box<dyn FnOnce(Arc<Peers>)>,
+    /// What is to be done when this process is asked to end, or to leave to a successor.
+    pub leave: Box<dyn FnOnce() + Send>,
 }
 
 impl BuiltServer {
@@ -119,11 +121,12 @@ impl Storage<'_> {
             statsd: statsd.clone(),
         };
         let server = ObjectServer::new(self.world.clone(), options, Arc::new(source)).map_err(no_threads)?;
-        let service: Arc<dyn Service> = server.clone();
+        let (service, leaving): (Arc<dyn Service>, _) = (server.clone(), server.clone());
         Ok(BuiltServer {
             service,
             statsd,
             set_peers: Box::new(move |peers| server.set_peers(peers)),
+            leave: Box::new(move || leaving.leave()),
         })
     }
 
@@ -188,6 +191,7 @@ impl Storage<'_> {
             service,
             statsd,
             set_peers: Box::new(move |peers| server.set_peers(peers)),
+            leave: Box::new(|| {}),
         })
     }
 }

@@ -19,17 +19,23 @@ pub enum ObjectEvent {
     Delete,
     /// Hidden by a delete marker.
     DeleteMarkerCreated,
+    /// Deleted by a lifecycle rule, or one version of it.
+    LifecycleDelete,
+    /// Hidden by a delete marker by a lifecycle rule.
+    LifecycleDeleteMarkerCreated,
 }
 
 impl ObjectEvent {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Put,
         Self::Post,
         Self::Copy,
         Self::CompleteMultipartUpload,
         Self::Delete,
         Self::DeleteMarkerCreated,
+        Self::LifecycleDelete,
+        Self::LifecycleDeleteMarkerCreated,
     ];
 
     /// As records of events have it: `ObjectCreated:Put`.
@@ -41,12 +47,19 @@ impl ObjectEvent {
             Self::CompleteMultipartUpload => "ObjectCreated:CompleteMultipartUpload",
             Self::Delete => "ObjectRemoved:Delete",
             Self::DeleteMarkerCreated => "ObjectRemoved:DeleteMarkerCreated",
+            Self::LifecycleDelete => "LifecycleExpiration:Delete",
+            Self::LifecycleDeleteMarkerCreated => "LifecycleExpiration:DeleteMarkerCreated",
         }
     }
 
     /// Whether the object, or a version of it, has gone.
     pub fn is_removal(self) -> bool {
-        matches!(self, Self::Delete | Self::DeleteMarkerCreated)
+        matches!(self, Self::Delete | Self::DeleteMarkerCreated) || self.is_of_lifecycle()
+    }
+
+    /// Whether a lifecycle rule, and no client, has done it.
+    pub fn is_of_lifecycle(self) -> bool {
+        matches!(self, Self::LifecycleDelete | Self::LifecycleDeleteMarkerCreated)
     }
 }
 
@@ -56,8 +69,10 @@ impl ObjectEvent {
 pub enum EventPattern {
     /// `s3:ObjectCreated:*`.
     Created,
-    /// `s3:ObjectRemoved:*`.
+    /// `s3:ObjectRemoved:*`: by clients.
     Removed,
+    /// `s3:LifecycleExpiration:*`.
+    Expired,
     /// One kind.
     Only(ObjectEvent),
 }
@@ -69,6 +84,7 @@ impl EventPattern {
         match name {
             "ObjectCreated:*" => Some(Self::Created),
             "ObjectRemoved:*" => Some(Self::Removed),
+            "LifecycleExpiration:*" => Some(Self::Expired),
             _ => {
                 let mut all = ObjectEvent::ALL.into_iter();
                 all.find(|event| event.name() == name).map(Self::Only)
@@ -80,7 +96,8 @@ impl EventPattern {
     pub fn fits(self, event: ObjectEvent) -> bool {
         match self {
             Self::Created => !event.is_removal(),
-            Self::Removed => event.is_removal(),
+            Self::Removed => event.is_removal() && !event.is_of_lifecycle(),
+            Self::Expired => event.is_of_lifecycle(),
             Self::Only(only) => only == event,
         }
     }
@@ -90,6 +107,7 @@ impl EventPattern {
         let name = match self {
             Self::Created => "ObjectCreated:*",
             Self::Removed => "ObjectRemoved:*",
+            Self::Expired => "LifecycleExpiration:*",
             Self::Only(event) => event.name(),
         };
         format!("s3:{name}")
@@ -118,7 +136,9 @@ mod tests {
     fn patterns_fit_what_they_name() {
         for (text, fitting) in [
             ("s3:ObjectCreated:*", &ObjectEvent::ALL[..4]),
-            ("s3:ObjectRemoved:*", &ObjectEvent::ALL[4..]),
+            ("s3:ObjectRemoved:*", &ObjectEvent::ALL[4..6]),
+            ("s3:LifecycleExpiration:*", &ObjectEvent::ALL[6..]),
+            ("s3:LifecycleExpiration:Delete", &[ObjectEvent::LifecycleDelete]),
             ("s3:ObjectCreated:Copy", &[ObjectEvent::Copy]),
             (
                 "s3:ObjectRemoved:DeleteMarkerCreated",
@@ -140,7 +160,7 @@ mod tests {
             "s3:objectcreated:put",
             "s3:*",
             "s3:ObjectRestore:*",
-            "s3:LifecycleExpiration:Delete",
+            "s3:LifecycleTransition",
         ] {
             assert_eq!(EventPattern::read(none), None, "{none}");
         }

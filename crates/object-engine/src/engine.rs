@@ -14,6 +14,7 @@ use crate::metadata::ObjectMetadata;
 use crate::replica::Replica;
 use crate::rules::{CONTENT_TYPE_TIMESTAMP, FileName, FilePart, is_fixed};
 use bytes::Bytes;
+use durable_fs::Locked;
 use vocabulary::{Partition, PathHash, PolicyIndex, Timestamp};
 
 /// How much to bring along when opening.
@@ -172,6 +173,12 @@ impl MetadataUpdate {
     }
 }
 
+/// The write locks of a device are this process's until this is dropped. Held only while there are any, so that the
+/// device can be unmounted.
+pub struct WriteLocksOwned {
+    pub(crate) _locked: Option<Locked>,
+}
+
 /// One device's objects. Calls block; all may run at the same time, on one object too.
 pub trait ObjectEngine: Send + Sync {
     /// The device as replication sees it.
@@ -222,6 +229,12 @@ pub trait ObjectEngine: Send + Sync {
     /// The intent log of listing updates, so that a crash does not lose them; `None` where nothing survives one.
     fn listing_intents(&self) -> Option<&ListingIntents> {
         None
+    }
+
+    /// Takes the device's write locks into this process, for as long as what is returned lives; `None` while another
+    /// process has them: the predecessor or the successor of this one.
+    fn own_write_locks(&self) -> Result<Option<WriteLocksOwned>, EngineError> {
+        Ok(Some(WriteLocksOwned { _locked: None }))
     }
 
     /// Keeps a listing update durably that no container server took.

@@ -27,6 +27,7 @@ mod suffixes;
 pub use durable_fs::Reserve;
 pub use engine::{
     Commit, FoundObject, MetadataUpdate, ObjectEngine, ObjectReader, ObjectWriter, OpenOptions, Timestamps,
+    WriteLocksOwned,
 };
 pub use error::EngineError;
 pub use files::{

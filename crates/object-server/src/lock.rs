@@ -8,7 +8,7 @@ use crate::expiry;
 use crate::refusal::refusal_of;
 use crate::request::object_key;
 use crate::state::ObjectServerState;
-use crate::write_locks::{Attempt, LockKey, is_of};
+use crate::write_locks::{Attempt, LockKey, is_of, not_held};
 use http::{HeaderValue, StatusCode};
 use object_engine::rules::lock_of;
 use object_engine::{EngineError, ObjectKey, OpenOptions};
@@ -25,6 +25,8 @@ use vocabulary::object_lock::ObjectLock;
 const LONGEST_LEASE: Duration = Duration::from_secs(120);
 /// The longest wait in line.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// How often it is looked whether another process still has the locks of a device.
+const BETWEEN_PROCESSES: Duration = Duration::from_millis(20);
 
 /// Answers a LOCK: 201 when the lock was taken, 200 when it was kept, 204 when it was given back, 409 when another has
 /// it. With a lock that is taken or kept goes what the server has of the object.
@@ -41,7 +43,7 @@ pub(crate) async fn lock(state: &Arc<ObjectServerState>, message: LockObject) ->
     }
     let lease = Duration::from_secs(lease).min(LONGEST_LEASE);
     let patience = Duration::from_millis(message.patience.value().copied().unwrap_or_default()).min(LONGEST_WAIT);
-    let Some(status) = wait(state, &key, &holder, lease, patience).await else {
+    let Some(status) = wait(state, &key, &holder, lease, patience).await? else {
         return Err(Refusal::Page(StatusCode::CONFLICT));
     };
     match look(state, &message.target.device, object).await {
@@ -53,39 +55,62 @@ pub(crate) async fn lock(state: &Arc<ObjectServerState>, message: LockObject) ->
     }
 }
 
-/// Takes the lock as soon as it is free.
+/// Takes the lock as soon as it is free; none when it is not in time.
 async fn wait(
-    state: &ObjectServerState,
+    state: &Arc<ObjectServerState>,
     key: &LockKey,
     holder: &HeaderValue,
     lease: Duration,
     patience: Duration,
-) -> Option<StatusCode> {
+) -> Result<Option<StatusCode>, Refusal> {
     let clock = &state.world.clock;
     let deadline = clock.elapsed() + patience;
     loop {
         let now = clock.elapsed();
+        let left = deadline.saturating_sub(now);
         let (given_back, until) = match state.write_locks.attempt(key, holder, now, lease) {
-            Attempt::Taken => return Some(StatusCode::CREATED),
-            Attempt::Kept => return Some(StatusCode::OK),
+            Attempt::Taken => return Ok(Some(StatusCode::CREATED)),
+            Attempt::Kept => return Ok(Some(StatusCode::OK)),
             Attempt::Held(given_back, until) => (given_back, until),
+            Attempt::Leaving => return Err(not_held()),
+            Attempt::NotOwned if own(state, &key.0).await? => continue,
+            Attempt::NotOwned if left.is_zero() => return Ok(None),
+            Attempt::NotOwned => {
+                clock.sleep(left.min(BETWEEN_PROCESSES)).await;
+                continue;
+            }
         };
         let notice = given_back.notified();
         tokio::pin!(notice);
         // From here on no notice is missed; whether one came before is seen by another attempt.
         notice.as_mut().enable();
         match state.write_locks.attempt(key, holder, now, lease) {
-            Attempt::Taken | Attempt::Kept => return Some(StatusCode::CREATED),
+            Attempt::Taken | Attempt::Kept => return Ok(Some(StatusCode::CREATED)),
+            Attempt::NotOwned | Attempt::Leaving => continue,
             Attempt::Held(..) => {}
         }
-        let left = deadline.saturating_sub(now);
         if left.is_zero() {
-            return None;
+            return Ok(None);
         }
         let lease_left = until.saturating_sub(now).max(Duration::from_millis(10));
         // Either is a reason to try again.
         let _ = state.world.timeout(left.min(lease_left), notice).await;
     }
+}
+
+/// Whether the locks of the device are granted by this process now; another's may not have ended yet.
+async fn own(state: &Arc<ObjectServerState>, name: &Arc<str>) -> Result<bool, Refusal> {
+    let device = state.devices.device(name, Lane::Requests).await?;
+    let job = |device: &ObjectDevice| {
+        let owned = device.engine().own_write_locks();
+        owned.map_err(|error| refusal_of(&error, device))
+    };
+    let owned = device.run(job).await?;
+    let is_owned = owned.is_some();
+    if let Some(owned) = owned {
+        state.write_locks.own(&state.world, name, owned);
+    }
+    Ok(is_owned)
 }
 
 /// The time of what the device has of an object, or of its tombstone, whether it is an object, and what holds it.

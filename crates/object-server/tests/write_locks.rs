@@ -5,7 +5,9 @@
 mod support;
 
 use http::{HeaderValue, StatusCode};
+use object_server::ObjectServer;
 use peer::{Body, RawCall, Response, Service};
+use std::sync::Arc;
 use support::calls::{call, get, on_files, put, read};
 
 /// A LOCK of the object that `support::calls` is about.
@@ -83,4 +85,22 @@ async fn who_waits_in_line_gets_the_lock() {
     assert_eq!(status(lock("b", 0)).await, 204);
     assert_eq!(status(lock("c", 1)).await, 201);
     assert_eq!(status(patient_lock("d")).await, 201);
+}
+
+/// As two workers after SIGUSR1: the new one serves, the old one finishes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_has_one_holder_in_two_processes() {
+    let place = tempfile::tempdir().unwrap();
+    let (old, new) = (on_files(place.path()), on_files(place.path()));
+    let status = async |server: &Arc<ObjectServer>, call: RawCall| server.call(call.into()).await.status().as_u16();
+    assert_eq!(status(&old, lock("a", 60)).await, 201);
+    assert_eq!(status(&new, lock("b", 60)).await, 409);
+    assert_eq!(status(&old, put_under(10.0, "a")).await, 201);
+    let (taken, given_back) = tokio::join!(status(&new, patient_lock("b")), status(&old, lock("a", 0)));
+    assert_eq!((taken, given_back), (201, 204));
+    assert_eq!(status(&old, put_under(11.0, "a")).await, 503);
+    assert_eq!(status(&new, put_under(12.0, "b")).await, 201);
+    // What the new one does not give back ends with its lease, though nobody asks the new one.
+    assert_eq!(status(&new, lock("b", 1)).await, 200);
+    assert_eq!(status(&old, patient_lock("c")).await, 201);
 }

@@ -53,6 +53,9 @@ pub struct HttpClient {
     idle: Pool,
 }
 
+/// How long the body of an answer may take whose head is enough.
+const REST: Duration = Duration::from_secs(1);
+
 impl HttpClient {
     /// No connections yet; only servers that are asked in the clear are reached.
     pub fn new(world: World) -> Self {
@@ -112,8 +115,31 @@ impl HttpClient {
     pub async fn fetch(
         &self,
         url: &Url,
-        mut request: http::Request<Bytes>,
+        request: http::Request<Bytes>,
         most: u64,
+        patience: Duration,
+    ) -> Result<http::Response<Bytes>, PeerError> {
+        self.ask_url(url, request, (most, true), patience).await
+    }
+
+    /// [`HttpClient::fetch`] where the head of the answer says all: it stands, whatever becomes of the body. One that is
+    /// longer than `most`, breaks off or takes longer than [`REST`] costs the connection and nothing else.
+    pub async fn tell(
+        &self,
+        url: &Url,
+        request: http::Request<Bytes>,
+        most: u64,
+        patience: Duration,
+    ) -> Result<http::StatusCode, PeerError> {
+        let answer = self.ask_url(url, request, (most, false), patience).await?;
+        Ok(answer.status())
+    }
+
+    async fn ask_url(
+        &self,
+        url: &Url,
+        mut request: http::Request<Bytes>,
+        body: (u64, bool),
         patience: Duration,
     ) -> Result<http::Response<Bytes>, PeerError> {
         let server = Server {
@@ -124,7 +150,7 @@ impl HttpClient {
         let work = async {
             while let Some(connection) = self.take_idle(&server) {
                 // An idle connection may have been closed meanwhile: then the next, or a new one.
-                let fetched = self.fetch_on(&server, connection, request.clone(), most, patience);
+                let fetched = self.fetch_on(&server, connection, request.clone(), body, patience);
                 if let Ok(response) = fetched.await {
                     return Ok(response);
                 }
@@ -134,10 +160,11 @@ impl HttpClient {
                 PeerError::Connect(why) => PeerError::Connect(format!("{}: {why}", server.authority)),
                 error => error,
             })?;
-            self.fetch_on(&server, connection, request.clone(), most, patience)
+            self.fetch_on(&server, connection, request.clone(), body, patience)
                 .await
         };
-        let fetched = self.world.timeout(patience, work).await;
+        let longest = if body.1 { patience } else { patience + REST };
+        let fetched = self.world.timeout(longest, work).await;
         fetched.map_err(|_| PeerError::ResponseTimeout)?
     }
 
@@ -146,14 +173,20 @@ impl HttpClient {
         server: &Server,
         connection: HttpConnection,
         request: http::Request<Bytes>,
-        most: u64,
+        (most, is_needed): (u64, bool),
         patience: Duration,
     ) -> Result<http::Response<Bytes>, PeerError> {
         let exchanged = self.exchange(connection, request.map(Body::whole), patience).await;
         let (response, connection) = exchanged.map_err(|(error, _)| error)?;
         let (head, body) = response.into_parts();
-        let body = Body::wire(body).collect(most).await;
-        let body = body.map_err(|error| PeerError::Broken(error.to_string()))?;
+        let body = Body::wire(body).collect(most);
+        let body = match is_needed {
+            true => body.await.map_err(|error| PeerError::Broken(error.to_string()))?,
+            false => match self.world.timeout(REST, body).await {
+                Ok(Ok(body)) => body,
+                Ok(Err(_)) | Err(_) => return Ok(http::Response::from_parts(head, Bytes::new())),
+            },
+        };
         give_back(&self.idle, server.clone(), connection).await;
         Ok(http::Response::from_parts(head, body))
     }

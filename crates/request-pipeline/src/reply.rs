@@ -8,6 +8,11 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVa
 use http::{Method, StatusCode};
 use peer::{Body, Response};
 
+/// In a reply's extensions: a large object cannot be given, because a segment is gone, closed to the client, or not what
+/// the manifest says.
+#[derive(Debug, Clone, Copy)]
+pub struct BrokenSegments;
+
 /// Swift's own: the client went away before its request was complete.
 pub const CLIENT_DISCONNECT: u16 = 499;
 

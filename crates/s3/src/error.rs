@@ -35,6 +35,7 @@ codes! {
     AUTHORIZATION_QUERY_PARAMETERS = "AuthorizationQueryParametersError", 400, "Error parsing the X-Amz-Credential parameter; the Credential is mal-formed; expecting \"<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request\".";
     BAD_DIGEST = "BadDigest", 400, "The Content-MD5 you specified did not match what we received.";
     BAD_REQUEST = "BadRequest", 400, "Bad Request";
+    BROKEN_MPU = "BrokenMPU", 409, "Multipart upload has broken segment data.";
     BUCKET_ALREADY_EXISTS = "BucketAlreadyExists", 409, "The requested bucket name is not available. The bucket namespace is shared by all users of the system. Please select a different name and try again.";
     BUCKET_ALREADY_OWNED = "BucketAlreadyOwnedByYou", 409, "Your previous request to create the named bucket succeeded and you already own it.";
     BUCKET_NOT_EMPTY = "BucketNotEmpty", 409, "The bucket you tried to delete is not empty.";

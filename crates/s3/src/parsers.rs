@@ -10,6 +10,7 @@ use crate::operations::listing::{name_of_token, token_of_name};
 use crate::post_form::read_policy;
 use crate::signature;
 use crate::xml::Element;
+use notification::NotificationRules;
 use peer::Body;
 use request_pipeline::Request;
 use settings::S3ApiSettings;
@@ -99,10 +100,40 @@ pub fn read_stored_lifecycle_rules(text: &str) -> Option<(usize, String)> {
     Some((rules.rules.len(), rules.to_text().ok()?))
 }
 
-/// Notification rules in a document: how many, and their text as it is stored; nothing where they are refused.
-pub fn read_notification_rules(document: &[u8]) -> Option<(usize, String)> {
-    let rules = crate::operations::notification::document::read(document).ok()?;
-    Some((rules.rules.len(), rules.to_text().ok()?))
+/// Notification rules in a document: how many, their text as it is stored, and the document that is printed of them;
+/// nothing where they are refused.
+pub fn read_notification_rules(document: &[u8]) -> Option<(usize, String, String)> {
+    describe_notifications(crate::operations::notification::document::read(document).ok()?)
+}
+
+/// The same of stored text.
+pub fn read_stored_notification_rules(text: &str) -> Option<(usize, String, String)> {
+    describe_notifications(NotificationRules::of_text(text).ok()?)
+}
+
+fn describe_notifications(rules: NotificationRules) -> Option<(usize, String, String)> {
+    let document = crate::operations::notification::document::print(&rules).finish();
+    Some((rules.rules.len(), rules.to_text().ok()?, document))
+}
+
+/// CORS rules in a document: how many, their text as it is stored, the document that is printed of them, and whether the
+/// last rule or one before it is found for its own origin and method; nothing where they are refused.
+pub fn read_cors_rules(document: &[u8]) -> Option<(usize, String, String, bool)> {
+    describe_cors(crate::bucket_cors::document::read(document).ok()?)
+}
+
+/// The same of stored text.
+pub fn read_stored_cors_rules(text: &str) -> Option<(usize, String, String, bool)> {
+    describe_cors(crate::bucket_cors::CorsRules::of_text(text).ok()?)
+}
+
+fn describe_cors(rules: crate::bucket_cors::CorsRules) -> Option<(usize, String, String, bool)> {
+    let document = crate::bucket_cors::document::print(&rules).finish();
+    let is_found = rules.rules.last().is_none_or(|rule| {
+        let pairs = rule.origins.first().zip(rule.methods.first());
+        pairs.is_none_or(|(origin, method)| rules.find(origin, method, &[]).is_some())
+    });
+    Some((rules.rules.len(), rules.to_text().ok()?, document, is_found))
 }
 
 /// A policy of bucket `b`: how many statements it has, its text as it is stored, and what it says of the deletion of a

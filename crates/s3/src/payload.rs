@@ -6,6 +6,7 @@
 
 use crate::checksum::{Algorithm, Checksum, Checksums, Trailer, md5_of_header};
 use crate::chunked::{ChunkSigning, ChunkedBody};
+use crate::document_room::DocumentRoom;
 use crate::error::{
     BAD_DIGEST, ENTITY_TOO_LARGE, ENTITY_TOO_SMALL, INCOMPLETE_BODY, INVALID_REQUEST, MISSING_CONTENT_LENGTH, S3Error,
 };
@@ -333,7 +334,8 @@ pub fn released_by(
     Body::stream(bytes, length)
 }
 
-/// The whole of a small body (a document), checked as its client promised; `limit` is in bytes.
+/// The whole of a small body (a document), checked as its client promised; `limit` is in bytes. It takes its part of the
+/// gateway's room for documents, as long as the request lives.
 pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: u64) -> Result<Bytes, S3Error> {
     let verdict = check_body(request, signed)?;
     let body = std::mem::replace(&mut request.body, Body::empty());
@@ -342,6 +344,16 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
         pass_over(body).await;
         return Err(crate::error::MALFORMED_XML.into());
     }
+    let room = request.extensions.get::<DocumentRoom>().cloned();
+    let taken = room.map(|room| (room.of_body(body.length().unwrap_or(limit)), room));
+    let seat = match taken {
+        Some((Ok(seat), room)) => Some((seat, room)),
+        Some((Err(refusal), _)) => {
+            pass_over(body).await;
+            return Err(refusal);
+        }
+        None => None,
+    };
     let bytes = match body.collect(limit).await {
         Ok(bytes) => bytes,
         Err(BodyError::TooLarge(_)) => return Err(crate::error::MALFORMED_XML.into()),
@@ -356,6 +368,9 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
         if Md5::digest(&bytes).as_slice() != expected {
             return Err(BAD_DIGEST.about("ExpectedDigest", md5));
         }
+    }
+    if let Some((seat, room)) = seat {
+        request.extensions.insert(room.of_elements(seat, &bytes)?);
     }
     Ok(bytes)
 }

@@ -17,7 +17,7 @@ const MAX_DEPTH: usize = 32;
 /// Elements of a document: ten thousand parts of an upload have six each. An empty one takes forty times as much memory
 /// as
 /// its four bytes, so that the size of a document does not bound what it is read into.
-const MAX_ELEMENTS: usize = 100_000;
+pub(crate) const MAX_ELEMENTS: usize = 100_000;
 
 /// Writes a document from its root to its end.
 pub struct XmlWriter {

@@ -18,6 +18,7 @@ use md5::{Digest, Md5};
 use open::OpenSegment;
 pub use pace::Pace;
 use peer::{Body, BodyError};
+use request_pipeline::reply::BrokenSegments;
 use request_pipeline::{ClientRequest, Next, Response, reply};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -55,7 +56,11 @@ impl SegmentFailure {
     pub fn response(&self, method: &Method) -> Response {
         tracing::error!("{self}");
         match self {
-            SegmentFailure::Conflict(_) => reply::status_for(method, 409),
+            SegmentFailure::Conflict(_) => {
+                let mut response = reply::status_for(method, 409);
+                response.extensions_mut().insert(BrokenSegments);
+                response
+            }
             SegmentFailure::Unavailable(_) => reply::status_for(method, 503),
         }
     }

@@ -8,8 +8,9 @@
 //! itself; a gateway that dies in between leaves the intent, which the object's mark ([`EVENT_MARK`]) confirms or not;
 //! no client makes entries without the right to write; requests of buckets without rules cost a look at what the
 //! gateway knows of the container anyhow.
-//! Deliberately absent: deletions that come by no gateway of clients (object-expirer, container-lifecycle); the rules'
-//! meaning (`notification`), their XML (`s3`).
+//! In container-lifecycle's own gateway it tells what lifecycle rules delete, and nothing else.
+//! Deliberately absent: what object-expirer deletes, which passes no gateway; the rules' meaning (`notification`), their
+//! XML (`s3`).
 //! Tests: `tests.rs`, `tests/clients/test_boto3_notifications.py`.
 
 mod queue_writes;
@@ -22,6 +23,7 @@ use http::header::{CONTENT_LENGTH, ETAG};
 use http::{HeaderMap, Method};
 pub use notification::QUEUE_ACCOUNT;
 use notification::{CONFIGURATION, EVENT_MARK, NotificationRules, ObjectEvent, QueuedEvent, WrittenFacts};
+use peer::message::header_names::{X_LEAVE_MARKER, X_LIFECYCLE};
 use queue_writes::{PlacedEntry, take_back_all, write_all};
 use request_pipeline::watched::{End, Watcher, watch};
 use request_pipeline::{
@@ -49,6 +51,8 @@ pub struct BucketNotifications {
     /// The hidden account of the queue.
     queue: String,
     region: String,
+    /// Only what lifecycle rules delete is told.
+    is_of_lifecycle: bool,
     world: World,
 }
 
@@ -83,7 +87,16 @@ impl BucketNotifications {
             targets,
             queue: format!("{hidden}{QUEUE_ACCOUNT}"),
             region,
+            is_of_lifecycle: false,
             world,
+        }
+    }
+
+    /// For upkeep's own gateway.
+    pub(crate) fn of_lifecycle(self) -> Self {
+        Self {
+            is_of_lifecycle: true,
+            ..self
         }
     }
 
@@ -184,7 +197,8 @@ impl Watcher for Counted {
 }
 
 /// Whether the answer says that the write was made. A deletion that finds nothing is one, too: it may be the later of
-/// itself and a write under way, which it then takes away. A delete marker may be the first that there is of its key.
+/// itself and a write under way, which it then takes away. A delete marker may be the first that there is of its key. A
+/// lifecycle rule deletes what has been there.
 fn has_happened(event: ObjectEvent, response: &Response) -> bool {
     let finds_nothing = match event {
         ObjectEvent::DeleteMarkerCreated => response.headers().contains_key(VERSION_ID),
@@ -224,9 +238,13 @@ fn event_of(request: &ClientRequest, info: &ContainerInfo, version: Option<&str>
         (&Method::DELETE, _) => {
             let keeps = info.sysmeta.get(VERSIONS_ENABLED).is_some_and(|text| is_true(text));
             let keeps = keeps || info.bucket_lock().is_some();
-            Some(match keeps && version.is_none() {
-                true => ObjectEvent::DeleteMarkerCreated,
-                false => ObjectEvent::Delete,
+            let is_of_rule = request.headers.contains_key(X_LIFECYCLE);
+            let leaves_marker = version.is_none() && (keeps || request.headers.contains_key(X_LEAVE_MARKER));
+            Some(match (leaves_marker, is_of_rule) {
+                (true, false) => ObjectEvent::DeleteMarkerCreated,
+                (false, false) => ObjectEvent::Delete,
+                (true, true) => ObjectEvent::LifecycleDeleteMarkerCreated,
+                (false, true) => ObjectEvent::LifecycleDelete,
             })
         }
         (_, Some(WriteOrigin::Copy)) => Some(ObjectEvent::Copy),
@@ -278,7 +296,10 @@ impl Feature for BucketNotifications {
     }
 
     fn wants(&self, request: &ClientRequest) -> bool {
-        let writes = matches!(request.method, Method::PUT | Method::DELETE);
+        let writes = match self.is_of_lifecycle {
+            true => request.method == Method::DELETE && request.headers.contains_key(X_LIFECYCLE),
+            false => matches!(request.method, Method::PUT | Method::DELETE),
+        };
         writes && request.entity.as_ref().is_some_and(|entity| entity.object.is_some()) && self.targets.is_any()
     }
 

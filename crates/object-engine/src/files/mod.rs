@@ -34,7 +34,7 @@ pub use audit::{AuditListing, AuditPlace, Audited, Examined, ObjectAudit};
 pub use config::{FilesConfig, Notice};
 pub use late_changes::{ListedState, Presence};
 
-use crate::engine::{Commit, FoundObject, MetadataUpdate, ObjectEngine, ObjectWriter, OpenOptions};
+use crate::engine::{Commit, FoundObject, MetadataUpdate, ObjectEngine, ObjectWriter, OpenOptions, WriteLocksOwned};
 use crate::error::EngineError;
 use crate::key::ObjectKey;
 use crate::listing_intents::{ListingIntents, recover, save};
@@ -48,9 +48,13 @@ use layout::Layout;
 use space::SpaceGuard;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use verified::VerifiedMarks;
 use vocabulary::{FaultKind, Partition, PathHash, PolicyIndex, Timestamp};
 use world::World;
+
+/// The file at the device's root whose lock says which process has the device's write locks. It stays empty.
+const WRITE_LOCKS: &str = ".write.lock";
 
 /// The `files` engine of one device.
 pub struct FilesEngine {
@@ -252,6 +256,16 @@ impl ObjectEngine for FilesEngine {
 
     fn listing_intents(&self) -> Option<&ListingIntents> {
         Some(&self.listing_intents)
+    }
+
+    fn own_write_locks(&self) -> Result<Option<WriteLocksOwned>, EngineError> {
+        self.state.ready()?;
+        let root = &self.state.config.root;
+        match self.state.device.lock_named(root, WRITE_LOCKS, Duration::ZERO) {
+            Ok(locked) => Ok(Some(WriteLocksOwned { _locked: Some(locked) })),
+            Err(FsError::Io { source, .. }) if source.kind() == std::io::ErrorKind::TimedOut => Ok(None),
+            Err(error) => Err(self.state.present().err().unwrap_or_else(|| self.state.blame(error))),
+        }
     }
 
     fn save_listing_update(&self, update: &ListingUpdate) -> Result<(), EngineError> {

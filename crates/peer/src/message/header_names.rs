@@ -93,6 +93,8 @@ names! {
     X_UNLESS_CURRENT = "x-backend-unless-current";
     /// A deletion leaves a delete marker though versions are suspended; between upkeep and its gateway.
     X_LEAVE_MARKER = "x-backend-leave-delete-marker";
+    /// A deletion is a lifecycle rule's; between upkeep and its gateway.
+    X_LIFECYCLE = "x-backend-lifecycle-expiration";
     /// Whether there is an object, in the answer to LOCK.
     X_OBJECT_EXISTS = "x-backend-object-exists";
 }

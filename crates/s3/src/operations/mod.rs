@@ -62,10 +62,11 @@ pub use self::notification::NotificationTargetNames;
 use crate::bucket_cors::index::CorsIndex;
 use crate::call::S3Call;
 use crate::cross_origin;
+use crate::document_room::DocumentRoom;
 use crate::error::{
-    ACCESS_DENIED, BAD_DIGEST, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_RANGE, KEY_TOO_LONG,
-    METHOD_NOT_ALLOWED, MISSING_CONTENT_LENGTH, NO_SUCH_BUCKET, NO_SUCH_KEY, NOT_IMPLEMENTED, NOT_MODIFIED,
-    OPERATION_ABORTED, PRECONDITION_FAILED, REQUEST_TIMEOUT, S3Error, SERVICE_UNAVAILABLE, SLOW_DOWN,
+    ACCESS_DENIED, BAD_DIGEST, BROKEN_MPU, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_RANGE,
+    KEY_TOO_LONG, METHOD_NOT_ALLOWED, MISSING_CONTENT_LENGTH, NO_SUCH_BUCKET, NO_SUCH_KEY, NOT_IMPLEMENTED,
+    NOT_MODIFIED, OPERATION_ABORTED, PRECONDITION_FAILED, REQUEST_TIMEOUT, S3Error, SERVICE_UNAVAILABLE, SLOW_DOWN,
 };
 use crate::front::{FormPosted, InS3sForm, call_of};
 use crate::payload::SignedBody;
@@ -75,6 +76,7 @@ use http::header::HeaderValue;
 use identity::{KeyHolder, SignedRequest, VerifiedKey};
 use peer::message::header_names::X_POLICY_INDEX;
 use request_pipeline::cors::{CorsSettings, origin};
+use request_pipeline::reply::BrokenSegments;
 use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use settings::S3ApiSettings;
 use std::sync::Arc;
@@ -96,6 +98,8 @@ pub struct S3Operations {
     encrypts: bool,
     /// Lifecycle rules of buckets.
     rules: lifecycle::KnownRules,
+    /// Of what clients send in documents.
+    documents: DocumentRoom,
     /// Where notifications may go; absent where none are served.
     notification_targets: Option<Arc<dyn NotificationTargetNames>>,
     world: World,
@@ -133,6 +137,7 @@ impl S3Operations {
             cors_index,
             encrypts,
             rules: lifecycle::KnownRules::default(),
+            documents: DocumentRoom::default(),
             notification_targets: None,
             world,
         }
@@ -169,6 +174,7 @@ impl Feature for S3Operations {
             return next.run(request).await;
         };
         request.extensions.remove::<Arc<S3Call>>();
+        request.extensions.insert(self.documents.clone());
         let trans_id = request.trans_id.clone();
         let is_unverified = request.extensions.remove::<Arc<SignedRequest>>().is_some();
         if is_unverified || request.extensions.get::<KeyHolder>().is_some() {
@@ -319,6 +325,10 @@ impl Operation<'_> {
         if level.1 && self.key().len() > self.service.limits.max_object_name_length {
             return Err(KEY_TOO_LONG.into());
         }
+        if self.request.headers.contains_key("x-amz-mfa") {
+            // No second factor is kept here that it could be held against.
+            return Err(NOT_IMPLEMENTED.saying("MFA Delete is not supported."));
+        }
         if self.call.subresource() == Some("notification") && self.service.refuses_notifications() {
             return Err(not_implemented("notification"));
         }
@@ -417,6 +427,7 @@ impl Operation<'_> {
     /// What Swift's refusal of an object's request is in S3.
     async fn refusal(&self, response: &Response) -> S3Error {
         match response.status().as_u16() {
+            _ if response.extensions().get::<BrokenSegments>().is_some() => BROKEN_MPU.into(),
             404 => self.nothing_there().await,
             status => refusal_of_status(status, self.service.settings.ratelimit_as_client_error),
         }

@@ -48,7 +48,7 @@ pub(super) async fn put(mut operation: Operation<'_>) -> Done {
         return Err(MALFORMED_XML.into());
     }
     if configuration.text_of("MfaDelete") == Some("Enabled") {
-        return Err(NOT_IMPLEMENTED.saying("Deletions that need a second factor are not implemented."));
+        return Err(NOT_IMPLEMENTED.saying("MFA Delete is not supported."));
     }
     let enabled = match configuration.text_of("Status") {
         Some("Enabled") => "true",

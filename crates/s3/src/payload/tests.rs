@@ -109,3 +109,31 @@ async fn signed_chunks_need_a_key() {
         Some("InvalidRequest")
     );
 }
+
+#[tokio::test]
+async fn documents_beyond_the_room_of_all_are_refused() {
+    let room = DocumentRoom::default();
+    let read = async |body: &'static [u8], room: &DocumentRoom| {
+        let mut request = upload(body, &[]);
+        request.extensions.insert(room.clone());
+        let outcome = collect(&mut request, None, 8 << 20)
+            .await
+            .map_err(|error| error.code.name);
+        (outcome, request)
+    };
+    let taken: Vec<_> = std::iter::from_fn(|| room.of_body(8 << 20).ok()).collect();
+    assert_eq!(taken.len(), 16);
+    assert_eq!(read(b"<a/>", &room).await.0, Err("SlowDown"));
+    drop(taken);
+    // What a request has taken it keeps until it has been answered.
+    let (outcome, request) = read(b"<a/>", &room).await;
+    assert_eq!(outcome, Ok(Bytes::from_static(b"<a/>")));
+    let all = |room: &DocumentRoom| {
+        std::iter::from_fn(|| room.of_body(8 << 20).ok())
+            .collect::<Vec<_>>()
+            .len()
+    };
+    assert_eq!(all(&room), 15);
+    drop(request);
+    assert_eq!(all(&room), 16);
+}

@@ -23,7 +23,9 @@ use super::rows::NULL;
 use crate::internal_client::{InternalRequest, UnexpectedStatus};
 use http::{HeaderMap, HeaderName, Method};
 use lifecycle::{KnownTags, PlacedVersion, VersionFate, read_tags};
-use peer::message::header_names::{X_LEAVE_MARKER, X_NEWEST, X_OBJECT_TAGS, X_TIMESTAMP, X_UNLESS_CURRENT};
+use peer::message::header_names::{
+    X_LEAVE_MARKER, X_LIFECYCLE, X_NEWEST, X_OBJECT_TAGS, X_TIMESTAMP, X_UNLESS_CURRENT,
+};
 use vocabulary::names::quote;
 use vocabulary::timestamp::TICKS_PER_SECOND;
 use vocabulary::{EntityPath, Timestamp};
@@ -113,7 +115,7 @@ impl Remover {
             VersionFate::Expires => self.expire_object(bucket, due, &found, before).await,
             // What has no ID has no place of its own.
             VersionFate::Goes | VersionFate::GoesIfLast if due.version_id != NULL => {
-                let ask = about(bucket, due, Method::DELETE);
+                let ask = about(bucket, due, Method::DELETE).with(X_LIFECYCLE, "true");
                 let ask = match due.fate {
                     VersionFate::Goes => ask.with(X_UNLESS_CURRENT, "true"),
                     _ => ask,
@@ -152,7 +154,9 @@ impl Remover {
             return Ok(LifecycleRemoval::Changed);
         }
         let path = bucket.path.with_object(due.placed.version.key.as_str());
-        let mut ask = InternalRequest::new(Method::DELETE, path).at(before);
+        let mut ask = InternalRequest::new(Method::DELETE, path)
+            .at(before)
+            .with(X_LIFECYCLE, "true");
         if id != NULL {
             ask = ask.with(X_LEAVE_MARKER, "true");
         }
@@ -183,7 +187,9 @@ impl Remover {
             return Ok(LifecycleRemoval::Changed);
         }
         let path = bucket.path.with_object(due.placed.version.key.as_str());
-        let ask = InternalRequest::new(Method::DELETE, path).at(deletion_time(changed, before));
+        let ask = InternalRequest::new(Method::DELETE, path)
+            .at(deletion_time(changed, before))
+            .with(X_LIFECYCLE, "true");
         self.with_parts(&bucket.path, upload_of(found, due), &ask).await
     }
 

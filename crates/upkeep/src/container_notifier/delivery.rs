@@ -7,15 +7,24 @@ use super::intent::{IntentFate, X_NEWEST, look};
 use super::target::{EntryOutcome, TargetRun, Webhook};
 use crate::internal_client::{InternalRequest, UnexpectedStatus};
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue, USER_AGENT};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, Request};
 use notification::{LARGEST_ENTRY, QueuedEvent, SIGNATURE, SIGNED_AT, WrittenFacts, document, noted_at, sign};
 use peer::PeerError;
 use std::time::Duration;
 use vocabulary::{EntityPath, Timestamp};
 
-/// Bytes of a target's answer, which is ignored.
+/// Bytes of a target's answer that are passed over for the next event to go on the same connection.
 const LONGEST_ANSWER: u64 = 1 << 20;
+
+/// What an object has that was encrypted, where a gateway does not decrypt.
+const CRYPTO_META: HeaderName = HeaderName::from_static("x-object-sysmeta-crypto-body-meta");
+
+/// An entry of the queue as it was read.
+struct ReadEntry {
+    bytes: Bytes,
+    is_encrypted: bool,
+}
 
 /// How a delivery failed.
 enum PostFailure {
@@ -40,8 +49,19 @@ impl TargetRun {
         let place = container.with_object(name);
         let done = match self.read(&place, false).await {
             Ok(None) => return EntryOutcome::Gone,
-            Ok(Some(bytes)) => match QueuedEvent::of_text(&bytes) {
+            Ok(Some(read)) => match QueuedEvent::of_text(&read.bytes) {
                 Some(entry) => self.see_to_event(&place, name, entry).await,
+                None if read.is_encrypted => {
+                    tracing::error!(
+                        "{}: {} is encrypted; put keymaster and encryption into the pipeline of \
+                         internal_client_conf_path, as the gateways have them. The event waits",
+                        super::NAME,
+                        place.path()
+                    );
+                    let most = self.shared.options.max_backoff;
+                    self.pauses.event_failed(name, false, elapsed, most);
+                    return EntryOutcome::Failed;
+                }
                 None => {
                     tracing::error!("{}: {} is no event", super::NAME, place.path());
                     self.fail(&place, name, None, true).await
@@ -57,8 +77,8 @@ impl TargetRun {
         })
     }
 
-    /// The bytes of an entry; nothing when there is none.
-    async fn read(&self, place: &EntityPath, newest: bool) -> Result<Option<Bytes>, UnexpectedStatus> {
+    /// An entry; nothing when there is none.
+    async fn read(&self, place: &EntityPath, newest: bool) -> Result<Option<ReadEntry>, UnexpectedStatus> {
         let mut get = InternalRequest::new(Method::GET, place.clone());
         if newest {
             get = get.with(X_NEWEST, "true");
@@ -67,10 +87,11 @@ impl TargetRun {
         if !response.status().is_success() {
             return Ok(None);
         }
-        // One that breaks off is none that can be read, and is tried again.
-        Ok(Some(
-            response.into_body().collect(LARGEST_ENTRY).await.unwrap_or_default(),
-        ))
+        Ok(Some(ReadEntry {
+            is_encrypted: response.headers().contains_key(CRYPTO_META),
+            // One that breaks off is none that can be read, and is tried again.
+            bytes: response.into_body().collect(LARGEST_ENTRY).await.unwrap_or_default(),
+        }))
     }
 
     async fn see_to_event(
@@ -130,7 +151,7 @@ impl TargetRun {
         }
         // A replica may have missed that it was confirmed.
         let newest = self.read(place, true).await?;
-        let newest = newest.and_then(|bytes| QueuedEvent::of_text(&bytes));
+        let newest = newest.and_then(|read| QueuedEvent::of_text(&read.bytes));
         match newest {
             None => return Ok(Some(EntryOutcome::Gone)),
             Some(newest) if newest.written.is_some() => {
@@ -173,13 +194,13 @@ impl TargetRun {
         let sent = self
             .shared
             .http
-            .fetch(&hook.url, request, LONGEST_ANSWER, patience)
+            .tell(&hook.url, request, LONGEST_ANSWER, patience)
             .await;
         match sent {
-            Ok(answer) if answer.status().is_success() => Ok(()),
-            Ok(answer) => {
-                let why = format!("answered {}", answer.status().as_u16());
-                Err(match answer.status().as_u16() {
+            Ok(status) if status.is_success() => Ok(()),
+            Ok(status) => {
+                let why = format!("answered {}", status.as_u16());
+                Err(match status.as_u16() {
                     429 | 502..=504 => PostFailure::Target(why),
                     _ => PostFailure::Refused(why),
                 })

@@ -40,12 +40,26 @@ pub(super) async fn look(shared: &NotifierShared, entry: &QueuedEvent) -> Result
         head.query = format!("version-id={}", quote(version));
     }
     let found = shared.client.ask(&head, &[2, 404]).await?;
-    Ok(fate(entry, found.status(), found.headers()))
+    let fate = fate(entry, found.status(), found.headers());
+    if matches!(fate, IntentFate::Made(_)) || entry.event.is_removal() {
+        return Ok(fate);
+    }
+    // What was written may be a symbolic link, whose mark is in itself and not in what it leads to.
+    head.query = "symlink=get".to_owned();
+    let link = shared.client.ask(&head, &[2, 404]).await?;
+    Ok(match has_mark(entry, link.status(), link.headers()) {
+        true => IntentFate::Made(facts(link.headers())),
+        false => fate,
+    })
+}
+
+fn has_mark(entry: &QueuedEvent, status: StatusCode, found: &HeaderMap) -> bool {
+    status.is_success() && found.get(EVENT_MARK).is_some_and(|mark| mark == entry.id.as_str())
 }
 
 fn fate(entry: &QueuedEvent, status: StatusCode, found: &HeaderMap) -> IntentFate {
     let is_there = status.is_success();
-    if is_there && found.get(EVENT_MARK).is_some_and(|mark| mark == entry.id.as_str()) {
+    if has_mark(entry, status, found) {
         return IntentFate::Made(facts(found));
     }
     if entry.event.is_removal() && !is_there {

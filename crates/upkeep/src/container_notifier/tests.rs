@@ -71,6 +71,11 @@ impl HttpService for Store {
                 Some(_) => reply(204, HeaderMap::new(), Bytes::new()),
                 None => reply(404, HeaderMap::new(), Bytes::new()),
             },
+            // What a link is itself lies beside what it leads to.
+            Method::HEAD if query == "symlink=get" => match self.read(format!("{path}?{query}")) {
+                Some((headers, body)) => reply(200, headers, body),
+                None => reply(404, HeaderMap::new(), Bytes::new()),
+            },
             _ => match self.read(path) {
                 Some((headers, body)) => reply(200, headers, body),
                 None => reply(404, HeaderMap::new(), Bytes::new()),
@@ -81,6 +86,11 @@ impl HttpService for Store {
 
 /// A webhook that answers every request with `status`, and keeps the bodies.
 async fn receiver(status: u16) -> (Url, Arc<Mutex<Vec<Value>>>) {
+    receiver_saying(status, 0, 0).await
+}
+
+/// The same with an answer of so many bytes, of which `sent` are sent.
+async fn receiver_saying(status: u16, length: usize, sent: usize) -> (Url, Arc<Mutex<Vec<Value>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("http://{}/hook", listener.local_addr().unwrap())).unwrap();
     let got = Arc::<Mutex<Vec<Value>>>::default();
@@ -101,8 +111,10 @@ async fn receiver(status: u16) -> (Url, Arc<Mutex<Vec<Value>>>) {
                 }
             };
             kept.lock().push(body);
-            let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
             stream.write_all(answer.as_bytes()).await.unwrap();
+            // The reader may hang up in the middle.
+            drop(stream.write_all(&vec![b'x'; sent]).await);
         }
     });
     (url, got)
@@ -384,4 +396,57 @@ async fn processes_divide_the_queue() {
     assert_eq!(delivered.iter().sum::<u64>(), 30);
     assert!(delivered.iter().all(|count| *count > 0), "{delivered:?}");
     assert_eq!(keys(&got).len(), 30);
+}
+
+#[tokio::test]
+async fn an_answer_counts_whatever_its_body_is() {
+    let large = 3 << 20;
+    for (length, sent) in [(large, large), (large, 10)] {
+        let (url, got) = receiver_saying(200, length, sent).await;
+        let store = Arc::<Store>::default();
+        queue(&store, "hook", &[done(entry("1", 5))]);
+        let mut notifier = notifier(&store, &[("hook", url)], options());
+        assert_eq!(pass(&mut notifier).await, (1, 0), "{sent} of {length}");
+        assert_eq!((keys(&got), store.names().len()), (vec!["1".to_owned()], 0));
+    }
+}
+
+/// The operator has forgotten to have the daemon's gateway decrypt.
+#[tokio::test]
+async fn an_entry_that_is_encrypted_waits_however_often_it_is_read() {
+    let (url, got) = receiver(204).await;
+    let store = Arc::<Store>::default();
+    let container = QueueContainer::of("hook", "AUTH_a", "b", "k").name();
+    let noted = Timestamp::from_seconds(World::real().clock.now().seconds() - 5000);
+    let path = format!("/.notifications/{container}/{}", entry_name(noted, "id", 0));
+    store.put(
+        &path,
+        &[("x-object-sysmeta-crypto-body-meta", "{}")],
+        b"\xff\xfe".to_vec(),
+    );
+    let limits = NotifierOptions {
+        max_refusals: 1,
+        max_age: Duration::from_secs(1),
+        max_backoff: Duration::ZERO,
+        ..options()
+    };
+    let mut notifier = notifier(&store, &[("hook", url)], limits);
+    for _ in 0..3 {
+        assert_eq!(pass(&mut notifier).await, (0, 1));
+    }
+    assert_eq!((keys(&got).len(), store.names().len()), (0, 1));
+}
+
+#[tokio::test]
+async fn the_mark_of_a_link_is_in_the_link() {
+    let (url, got) = receiver(204).await;
+    let store = Arc::<Store>::default();
+    let intent = entry("link", 120);
+    queue(&store, "hook", std::slice::from_ref(&intent));
+    // What it leads to has been there before.
+    store.put("/AUTH_a/b/link", &[("x-timestamp", "0000000001.00000")], vec![]);
+    store.put("/AUTH_a/b/link?symlink=get", &[(EVENT_MARK, "idlink")], vec![]);
+    let mut notifier = notifier(&store, &[("hook", url)], options());
+    assert_eq!(pass(&mut notifier).await, (1, 0));
+    assert_eq!(keys(&got), ["link"]);
 }

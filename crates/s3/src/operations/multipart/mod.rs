@@ -112,6 +112,9 @@ pub(super) async fn create(operation: Operation<'_>) -> Done {
     Ok(answer)
 }
 
+/// Of the marker of an upload whose abort has begun.
+const IS_ABORTED: HeaderName = HeaderName::from_static("x-object-transient-sysmeta-s3api-aborted");
+
 /// An upload that is open.
 struct OpenUpload {
     id: String,
@@ -208,7 +211,20 @@ impl Operation<'_> {
         self.upload_by(|marker| self.newest(marker)).await
     }
 
+    /// The same, where it may be that its abort was cut off.
+    async fn upload_to_abort(&self) -> Result<OpenUpload, S3Error> {
+        self.marked_upload(|marker| self.newest(marker)).await
+    }
+
     async fn upload_by(&self, look: impl FnOnce(EntityPath) -> ClientRequest) -> Result<OpenUpload, S3Error> {
+        let upload = self.marked_upload(look).await?;
+        match upload.headers.contains_key(IS_ABORTED) {
+            true => Err(NO_SUCH_UPLOAD.about("UploadId", upload.id)),
+            false => Ok(upload),
+        }
+    }
+
+    async fn marked_upload(&self, look: impl FnOnce(EntityPath) -> ClientRequest) -> Result<OpenUpload, S3Error> {
         let id = self.call.parameter("uploadId").unwrap_or_default().to_owned();
         let unknown = || NO_SUCH_UPLOAD.about("UploadId", id.clone());
         if id.is_empty() || id.contains('/') {
@@ -234,7 +250,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Deletes all parts of an upload whose marker is gone.
+    /// Deletes all parts of an upload that is not completed any more.
     async fn delete_parts(&self, upload: &str) -> Result<(), S3Error> {
         self.delete_below(&format!("{}/{upload}/", self.key())).await
     }

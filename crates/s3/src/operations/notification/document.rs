@@ -166,7 +166,7 @@ fn filter(element: &Element) -> Result<Filter, S3Error> {
 }
 
 /// The document of these rules.
-pub(super) fn print(rules: &NotificationRules) -> XmlWriter {
+pub(crate) fn print(rules: &NotificationRules) -> XmlWriter {
     let mut xml = XmlWriter::document(ROOT);
     for rule in &rules.rules {
         let (element, arn) = elements(rule.destination());
@@ -263,9 +263,9 @@ mod tests {
                 "not well formed",
             ),
             (
-                format!("{ARN}<Event>s3:LifecycleExpiration:Delete</Event>"),
+                format!("{ARN}<Event>s3:LifecycleTransition</Event>"),
                 "InvalidArgument",
-                "s3:LifecycleExpiration:Delete",
+                "s3:LifecycleTransition",
             ),
             (
                 format!("<Id>{}</Id>{ARN}{PUT}", "x".repeat(256)),

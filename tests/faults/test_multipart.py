@@ -1,0 +1,136 @@
+"""Multipart uploads whose gateway is killed while they are completed and aborted: an object is the old one or the new one, and nothing is left over.
+
+What a client repeats ends as it would have; what nobody repeats a lifecycle rule ends.
+"""
+
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from botocore.exceptions import BotoCoreError, ClientError
+
+from clients.test_boto3_lifecycle_pass import one_pass, wait_a_day
+from faults.test_conditions import client_of
+from harness import filters
+from harness.client import Client
+from harness.gateways import Gateways
+from harness.waiting import until
+
+UPLOADS, PARTS, OLD = 32, 4, b"old"
+RULE = {"Rules": [{"ID": "r", "Status": "Enabled", "Filter": {}, "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1}}]}
+# Of a request whose gateway is killed.
+NO_ANSWER = "none"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    overrides = filters.overrides(filters.PIPELINE, s3api={"min_segment_size": "1", "access_keys": "true"})
+    cluster = Gateways(tmp_path_factory.mktemp("cluster"), 2, overrides, policies=("gold",)).start()
+    yield cluster
+    cluster.stop()
+
+
+class Upload:
+    def __init__(self, s3, bucket, number):
+        self.bucket, self.key, self.id = bucket, f"k{number}", None
+        self.bodies = [uuid.uuid4().bytes * 64 for _ in range(PARTS)]
+        s3.put_object(Bucket=bucket, Key=self.key, Body=OLD)
+        self.id = s3.create_multipart_upload(Bucket=bucket, Key=self.key)["UploadId"]
+        tags = [s3.upload_part(**self.which, PartNumber=part, Body=body)["ETag"] for part, body in enumerate(self.bodies, 1)]
+        self.parts = {"Parts": [{"PartNumber": part, "ETag": tag} for part, tag in enumerate(tags, 1)]}
+
+    @property
+    def which(self):
+        return {"Bucket": self.bucket, "Key": self.key, "UploadId": self.id}
+
+    def complete(self, s3):
+        return answer(lambda: s3.complete_multipart_upload(**self.which, MultipartUpload=self.parts))
+
+    def abort(self, s3):
+        return answer(lambda: s3.abort_multipart_upload(**self.which))
+
+    def is_new(self, s3):
+        """Whether the object is the new one; anything but that and the old one is torn."""
+        body = s3.get_object(Bucket=self.bucket, Key=self.key)["Body"].read()
+        assert body in (OLD, b"".join(self.bodies)), f"{self.key} is torn: {len(body)} bytes"
+        return body != OLD
+
+    def part_names(self):
+        return {f"{self.key}/{self.id}/{part}" for part in range(1, PARTS + 1)}
+
+
+def answer(call):
+    try:
+        call()
+    except ClientError as refused:
+        return refused.response["Error"]["Code"]
+    except (BotoCoreError, OSError):
+        return NO_ANSWER
+    return 200
+
+
+def repeated(call):
+    """What a client that comes again is told in the end."""
+    def ended():
+        told = call()
+        return told if told in (200, "NoSuchUpload") else None
+    return until(ended, within=40, every=0.2, what="an answer")
+
+
+def segments(cluster, bucket):
+    reply = Client(cluster.auth_url).do("GET", f"{bucket}+segments", query="?limit=10000", expect=(200, 204))
+    return set(reply.body.decode().split())
+
+
+def killed_amid(cluster, calls, after):
+    """Makes these calls at once; the first gateway is killed as soon as `after` of them have an answer, and started again. The answers."""
+    done = threading.Semaphore(0)
+
+    def call(one):
+        try:
+            return one()
+        finally:
+            done.release()
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = [pool.submit(call, one) for one in calls]
+        for _ in range(after):
+            assert done.acquire(timeout=60)
+        cluster.kill_service("proxy")
+        answers = [one.result() for one in answers]
+    cluster.start_service("proxy")
+    # The killed one's locks last a minute, but for object servers that begin anew.
+    cluster.stop_service("object")
+    cluster.start_service("object")
+    return answers
+
+
+@pytest.mark.parametrize("what", ["completions", "aborts", "both"])
+def test_a_killed_gateway_tears_nothing_and_leaves_nothing(cluster, what):
+    doomed, other = (client_of(port) for port in cluster.gateway_ports)
+    bucket = f"killed-{what}"
+    other.create_bucket(Bucket=bucket)
+    other.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration=RULE)
+    with ThreadPoolExecutor(8) as pool:
+        uploads = list(pool.map(lambda number: Upload(other, bucket, number), range(UPLOADS)))
+    calls = {"completions": [lambda upload=upload: upload.complete(doomed) for upload in uploads],
+             "aborts": [lambda upload=upload: upload.abort(doomed) for upload in uploads]}
+    calls = calls.get(what) or [call for pair in zip(calls["completions"], calls["aborts"]) for call in pair]
+    answers = killed_amid(cluster, calls, UPLOADS // 4)
+    assert NO_ANSWER in answers and 200 in answers, answers
+    for number, upload in enumerate(uploads):
+        was_new = upload.is_new(other)
+        if number % 2:
+            continue  # its client does not come again
+        if what == "aborts":
+            repeated(lambda upload=upload: upload.abort(other))
+            assert not upload.is_new(other)
+        else:
+            told = repeated(lambda upload=upload: upload.complete(other))
+            assert upload.is_new(other) == (told == 200) and (told == 200 or not was_new)
+    wait_a_day()
+    one_pass(cluster, seconds_per_day=1)
+    alive = set().union(*(upload.part_names() for upload in uploads if upload.is_new(other)))
+    until(lambda: segments(cluster, bucket) == alive, within=30, what="the parts of objects, and no others")
+    assert "Uploads" not in other.list_multipart_uploads(Bucket=bucket)
