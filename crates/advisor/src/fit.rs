@@ -12,8 +12,10 @@
 //! | the curve of throughput | `fit/throughput.rs` |
 //! | the curve of p99 | `fit/tail.rs` |
 //! | what a request costs processors, for `buy` | `fit/costs.rs` |
-//! | linear least squares, bands | `fit/least_squares.rs` |
+//! | bands, from configurations that were left out | `fit/bands.rs` |
+//! | linear least squares | `fit/least_squares.rs` |
 
+pub mod bands;
 pub mod costs;
 pub mod least_squares;
 pub mod points;
@@ -23,6 +25,7 @@ pub mod throughput;
 
 use crate::model::estimate::Estimate;
 use crate::model::rates::Extrapolation;
+use bands::{UnseenErrors, UnseenFigure};
 use points::{Configuration, MeasuredPoint, Noise, points};
 use runs::MeasuredRun;
 use serde::Serialize;
@@ -34,8 +37,8 @@ use vocabulary::Fault;
 const FEWEST: usize = 4;
 /// Shares of writes that differ by more are other workloads; short runs of one differ by a tenth by chance.
 const SAME_SHARE: f64 = 0.15;
-/// Between sizes that differ by a smaller factor little can go wrong.
-const NEAR_SIZES: f64 = 4.0;
+/// Between sizes that differ by this factor at most bands were shown to hold.
+const NEAR_SIZES: f64 = 256.0;
 /// Sizes that differ by a smaller factor are the same.
 const SAME_SIZE: f64 = 1.05;
 
@@ -82,7 +85,14 @@ pub struct FittedCurves {
     rate: ThroughputCurve,
     #[serde(skip)]
     p99: TailCurve,
+    #[serde(skip)]
+    rate_errors: UnseenErrors,
+    #[serde(skip)]
+    p99_errors: UnseenErrors,
 }
+
+/// Curves of throughput and of p99.
+type Curves = (ThroughputCurve, TailCurve);
 
 /// Fits curves.
 pub fn fit_runs(runs: Vec<MeasuredRun>) -> Result<FittedCurves, Fault> {
@@ -103,12 +113,23 @@ pub fn fit_runs(runs: Vec<MeasuredRun>) -> Result<FittedCurves, Fault> {
     }
     let unfit = || Fault::caller("the runs do not tell gateways, storage nodes and sizes apart: measure more of them");
     let (rate, p99) = curves(&points).ok_or_else(unfit)?;
+    let left_out = left_out(&points);
+    let unseen = |of: fn(&LeftOut) -> (f64, f64), leverage: fn(&Curves, Configuration) -> f64| {
+        let curves = (rate.clone(), p99.clone());
+        UnseenErrors::of(left_out.iter().zip(&points).map(|(one, point)| UnseenFigure {
+            measured: of(one).0,
+            predicted: of(one).1,
+            leverage: leverage(&curves, point.configuration),
+        }))
+    };
     Ok(FittedCurves {
         knee: rate.shape().0,
         crowding: rate.shape().1,
         parts: rate.parts(),
         tail: p99.powers(),
-        left_out: left_out(&points),
+        rate_errors: unseen(|one| one.rate, |(rate, _), at| rate.leverage(at)),
+        p99_errors: unseen(|one| one.p99, |(rate, p99), at| p99.leverage(at, rate)),
+        left_out,
         noise: Noise::of(&points),
         not_varied: not_varied(&points),
         rate,
@@ -117,7 +138,7 @@ pub fn fit_runs(runs: Vec<MeasuredRun>) -> Result<FittedCurves, Fault> {
     })
 }
 
-fn curves(points: &[MeasuredPoint]) -> Option<(ThroughputCurve, TailCurve)> {
+fn curves(points: &[MeasuredPoint]) -> Option<Curves> {
     let rate = ThroughputCurve::through(points)?;
     let p99 = TailCurve::through(points, &rate)?;
     Some((rate, p99))
@@ -161,8 +182,7 @@ fn not_varied(points: &[MeasuredPoint]) -> Vec<&'static str> {
     same.map(|(name, _)| name).collect()
 }
 
-/// A size that lies far from the two measured ones beside it. The curve takes what a request and what a byte costs a
-/// node for two resources, which the node has only one of: it says too much where both cost about the same.
+/// A size between two measured ones that are so far apart that the curve was not shown to hold there.
 fn between_sizes(asked: f64, measured: impl Iterator<Item = f64> + Clone) -> Option<Extrapolation> {
     let below = measured.clone().filter(|size| *size <= asked).fold(0.0, f64::max);
     let above = measured.filter(|size| *size >= asked).fold(f64::INFINITY, f64::min);
@@ -191,10 +211,15 @@ pub struct CurvePrediction {
 impl FittedCurves {
     /// What they say of a configuration.
     pub fn predict(&self, configuration: Configuration) -> CurvePrediction {
+        let (rate, p99) = (&self.rate, &self.p99);
         CurvePrediction {
             configuration,
-            rate: self.rate.predict(configuration),
-            p99: self.p99.predict(configuration, &self.rate),
+            rate: self
+                .rate_errors
+                .band(rate.at(configuration), rate.leverage(configuration)),
+            p99: self
+                .p99_errors
+                .band(p99.at(configuration, rate), p99.leverage(configuration, rate)),
             extrapolations: self.extrapolations(configuration),
         }
     }
@@ -234,12 +259,14 @@ impl FittedCurves {
                 size,
                 workers,
             };
-            let rate = self.predict(configuration).rate.value;
+            let rate = self.rate.at(configuration);
             (gateway_price + f64::from(*nodes) * storage_price) / rate
         };
         (least..=most).min_by(|one, other| cost(one).total_cmp(&cost(other)))
     }
 }
 
+#[cfg(test)]
+mod simulated;
 #[cfg(test)]
 mod tests;

@@ -48,7 +48,7 @@ fn dot(one: &[f64], other: &[f64]) -> f64 {
 }
 
 /// Of a symmetric matrix, by Gauss and Jordan.
-fn inverse(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
+pub(super) fn inverse(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     let size = matrix.len();
     let scale: Vec<f64> = (0..size).map(|at| matrix[at][at]).collect();
     let mut inverse: Vec<Vec<f64>> = (0..size)
@@ -86,7 +86,7 @@ impl LinearFit {
         dot(row, &image)
     }
 
-    /// Half of the band in which one more measurement of a row lies with 95 %.
+    /// Half of the band in which one more measurement of a row lies with 95 %, if the form of the sum is right.
     pub fn half_band(&self, row: &[f64]) -> f64 {
         student(self.freedom) * self.deviation * (1.0 + self.leverage(row)).sqrt()
     }

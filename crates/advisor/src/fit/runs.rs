@@ -3,11 +3,14 @@
 //! A manifest does not say what stands behind the address that it loaded. That is in a small file beside it, whose name
 //! is the manifest's with `.cluster.toml` in place of `.json`.
 //! Always holds: runs that were interrupted, that failed, whose client was the limit, or that were open loops are
-//! refused, with the reason.
+//! refused, with the reason; and so is a report whose figures contradict each other, as one that was changed by hand.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vocabulary::Fault;
+
+/// Figures of a report that say the same differ by a smaller share.
+const SAME_FIGURE: f64 = 0.01;
 
 /// What stood behind the address.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -132,6 +135,65 @@ pub fn runs(name: &str, manifest: &str, cluster: &MeasuredCluster) -> Result<Vec
     }
 }
 
+/// Figures of a report that follow from each other do so. What an older report leaves out is not looked at.
+fn agree(work: &Value, total: &Value, latency: &Value) -> Result<(), Fault> {
+    let changed = |what: String| {
+        Err(Fault::caller(format!(
+            "{what}: the report was changed by hand; run it again"
+        )))
+    };
+    let (succeeded, rate) = (number(total, "succeeded")?, number(total, "rate")?);
+    let (bytes, workers) = (number(total, "bytes")?, number(work, "workers")?);
+    for (what, value) in [
+        ("succeeded", succeeded),
+        ("rate", rate),
+        ("bytes", bytes),
+        ("workers", workers),
+    ] {
+        if value < 0.0 {
+            return changed(format!("{what} = {value} is negative"));
+        }
+    }
+    if let Some(seconds) = work
+        .get("measured")
+        .and_then(Value::as_f64)
+        .filter(|seconds| *seconds > 0.0)
+        && rate > 0.0
+        && !is_close(rate * seconds, succeeded)
+    {
+        return changed(format!(
+            "rate = {rate}, but {succeeded} requests in {seconds} s are {:.1}",
+            succeeded / seconds
+        ));
+    }
+    for key in ["succeeded", "bytes"] {
+        let parts = list(work, "operations")?
+            .iter()
+            .filter_map(|one| one.get(key)?.as_f64());
+        let (all, of_parts) = (number(total, key)?, parts.clone().sum::<f64>());
+        // Only where every operation says it.
+        if parts.count() == list(work, "operations")?.len() && !is_close(all, of_parts) {
+            return changed(format!("{key} = {all} in all, but its operations have {of_parts}"));
+        }
+    }
+    let p99 = number(latency, "99")?;
+    let is_later = |key: &str| {
+        latency
+            .get(key)
+            .and_then(Value::as_f64)
+            .is_some_and(|earlier| earlier > p99)
+    };
+    match ["50", "60", "80", "90", "95"].into_iter().find(|key| is_later(key)) {
+        Some(key) => changed(format!("p99 = {p99} ms is less than the {key}th percentile")),
+        None => Ok(()),
+    }
+}
+
+/// The same but for rounding, and for the requests of a fraction of a second.
+fn is_close(one: f64, other: f64) -> bool {
+    (one - other).abs() <= SAME_FIGURE * one.abs().max(other.abs()) + 1.0
+}
+
 fn run(name: &str, work: &Value, cluster: &MeasuredCluster) -> Result<MeasuredRun, Fault> {
     let is = |key: &str| work.get(key).and_then(Value::as_bool).unwrap_or(false);
     if is("has_failed") {
@@ -163,6 +225,7 @@ fn run(name: &str, work: &Value, cluster: &MeasuredCluster) -> Result<MeasuredRu
     let writes = of_writes
         .map(|one| number(one, "succeeded"))
         .sum::<Result<f64, Fault>>()?;
+    agree(work, total, latency)?;
     let run = MeasuredRun {
         name: name.to_owned(),
         cluster: cluster.clone(),

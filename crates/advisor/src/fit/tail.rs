@@ -5,7 +5,6 @@
 use super::least_squares::{LinearFit, fit};
 use super::points::{Configuration, MeasuredPoint};
 use super::throughput::ThroughputCurve;
-use crate::model::estimate::Estimate;
 
 /// What p99 may depend on, beside a constant.
 const FACTORS: [&str; 4] = ["mean time", "work of a request", "gateways", "storage nodes"];
@@ -73,19 +72,13 @@ impl TailCurve {
         self.fit.at(&self.row(configuration, throughput)).exp()
     }
 
+    /// How much a point there would decide over the curve.
+    pub fn leverage(&self, configuration: Configuration, throughput: &ThroughputCurve) -> f64 {
+        self.fit.leverage(&self.row(configuration, throughput))
+    }
+
     fn row(&self, configuration: Configuration, throughput: &ThroughputCurve) -> Vec<f64> {
         let work = throughput.work(configuration.size);
         row(configuration, throughput.at(configuration), work, &self.chosen)
-    }
-
-    /// Seconds, with the band in which one more point lies.
-    pub fn predict(&self, configuration: Configuration, throughput: &ThroughputCurve) -> Estimate {
-        let spread = self.fit.half_band(&self.row(configuration, throughput)).exp();
-        let value = self.at(configuration, throughput);
-        Estimate {
-            value,
-            low: value / spread,
-            high: value * spread,
-        }
     }
 }
