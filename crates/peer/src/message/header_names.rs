@@ -83,6 +83,8 @@ names! {
     X_OBJECT_RETENTION = "x-object-transient-sysmeta-s3api-retention";
     /// Whether an object is under legal hold.
     X_OBJECT_LEGAL_HOLD = "x-object-transient-sysmeta-s3api-legal-hold";
+    /// Proves the key of a client with which an object is encrypted (`request_pipeline::CustomerKey`).
+    X_CUSTOMER_KEY_PROOF = "x-object-sysmeta-s3api-customer-key";
     /// A GOVERNANCE retention is not to hold the request up: its sender may bypass it.
     X_BYPASS_GOVERNANCE = "x-backend-bypass-governance-retention";
     /// A POST that sets retention or legal hold, and leaves all else as it is; between features of a gateway.
