@@ -5,11 +5,16 @@ import hashlib
 import io
 
 import pytest
+from swift.common import direct_client
+from swift.common.ring import Ring
+from swift.common.utils import Timestamp
 
 from clients.test_boto3 import MIB, client_of, code_of
 from clients.test_boto3_customer_keys import BIG, IN_PARTS, ONE, only_with
-from clients.test_boto3_encryption import SECRET, overrides
+from clients.test_boto3_encryption import ROOT, SECRET, overrides
+from harness import disk, upkeep
 from harness.client import Client
+from interop.test_container_reconciler import enqueue
 
 
 def serve(cluster, kind):
@@ -51,3 +56,47 @@ def test_openstacks_proxy_refuses_what_needs_a_clients_key(cluster, ours):
         swift.do("DELETE", "closed", name, query=query, expect=(200, 204))
     assert swift.get("closed") == swift.get("closed+segments") == b""
     assert len(BIG) > 2 * 5 * MIB, "an upload in parts"
+
+
+@pytest.mark.parametrize("encrypts", [False, True], ids=["without encryption", "with encryption"])
+def test_the_reconciler_moves_what_it_cannot_read(cluster, ours, encrypts):
+    """Whether or not its own gateway encrypts."""
+    if ours == "openstack":
+        pytest.skip("OpenStack's s3api takes no keys of clients")
+    one = cluster(ours, overrides=overrides(True))
+    s3, swift = client_of(one), Client(one.auth_url)
+    swift.put("moved", headers={"X-Storage-Policy": "silver"})
+    s3.put_object(Bucket="moved", Key="closed", Body=SECRET, **ONE)
+    swift.put("moved", "plain", body=SECRET)
+    for name in ("closed", "plain"):
+        written = misplace(one, name)
+        swift.do("GET", "moved", name, expect=404)
+        enqueue(one, 0, name, written, "put", path=f"0:/AUTH_test/moved/{name}")
+    conf = upkeep.write_conf(one, "container-reconciler.conf", "container-reconciler", request_tries=1)
+    if encrypts:
+        text = conf.read_text()
+        assert text.count(" proxy-server\n") == 1
+        sections = "".join(f"[filter:{name}]\nuse = egg:swift#{name}\n{options}\n" for name, options in
+                           (("keymaster", "".join(f"{name} = {value}\n" for name, value in ROOT.items())), ("encryption", "")))
+        conf.write_text(text.replace(" proxy-server\n", " keymaster encryption proxy-server\n") + "\n" + sections)
+    upkeep.once(one, ours, "container-updater", one.etc / "container-server.conf")
+    output = upkeep.once(one, ours, "container-reconciler", conf)
+    assert swift.do("HEAD", "moved", "closed").status == 200, output
+    only_with(s3, ONE, SECRET, Bucket="moved", Key="closed")
+    assert swift.get("moved", "plain") == s3.get_object(Bucket="moved", Key="plain", IfMatch=hashlib.md5(SECRET).hexdigest())["Body"].read() == SECRET
+
+
+def misplace(cluster, name):
+    """Takes an object of policy 1 to the places of policy 0, as it is stored; its time."""
+    source, target = (Ring(str(cluster.etc), ring_name=ring) for ring in ("object-1", "object"))
+    partition, nodes = source.get_nodes("AUTH_test", "moved", name)
+    headers, body = direct_client.direct_get_object(nodes[0], partition, "AUTH_test", "moved", name, headers={"X-Backend-Storage-Policy-Index": 1})
+    kept = {header: value for header, value in headers.items() if header.lower() not in ("content-length", "last-modified", "date", "connection")}
+    partition, nodes = target.get_nodes("AUTH_test", "moved", name)
+    for node in nodes:
+        direct_client.direct_put_object(node, partition, "AUTH_test", "moved", name, body, content_length=len(body),
+                                        headers={**kept, "X-Backend-Storage-Policy-Index": 0})
+    for path in disk.objects(cluster.srv):
+        if "objects-1" in path.parts and disk.metadata(path)[b"name"].decode() == f"/AUTH_test/moved/{name}":
+            path.unlink()
+    return Timestamp(headers["X-Timestamp"])

@@ -16,6 +16,7 @@
 //! A client may have sent a key of its own (S3's SSE-C, [`request_pipeline::CustomerKey`]): a body is then encrypted
 //! with a key that is wrapped with both keys, and sent to no client without that key. All else stays with the
 //! keymaster, so that HEAD, listings, conditions and upkeep do without it.
+//! Upkeep that moves an object within its path asks for it as it is stored ([`X_CRYPTO_AS_STORED`]).
 //! Always holds: nothing of what can be encrypted is stored in the clear for want of a key; what cannot be
 //! decrypted is answered 500 and said in the log, and never passed on as it lies there.
 //! Deliberately absent: encrypting again what was stored before, and detecting changes that
@@ -37,6 +38,7 @@ use encrypter::Encrypter;
 use http::{HeaderName, HeaderValue, Method};
 use meta::BadMeta;
 use peer::Body;
+use peer::message::header_names::X_CRYPTO_AS_STORED;
 use request_pipeline::{ClientRequest, CustomerKeyRefusal, Feature, Next, Response, reply};
 use sealed::SealedBody;
 pub(crate) use sealed::{carry, read_sealed};
@@ -130,7 +132,8 @@ impl Feature for Encryption {
     }
 
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
-        let Some(entity) = request.entity.clone().filter(|entity| entity.container.is_some()) else {
+        let entity = request.entity.clone().filter(|entity| entity.container.is_some());
+        let Some(entity) = entity.filter(|_| !request.is_true(X_CRYPTO_AS_STORED.as_str())) else {
             return next.run(request).await;
         };
         match (request.method.as_str(), entity.object.is_some()) {

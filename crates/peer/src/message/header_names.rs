@@ -231,6 +231,8 @@ names! {
     X_CONTENT_GENERATOR = "x-backend-content-generator";
     /// The cipher that a body goes through, on its way in and on its way out.
     X_CRYPTO_CIPHER = "x-backend-crypto-cipher";
+    /// What is encrypted goes by as it is stored; between upkeep and its gateway.
+    X_CRYPTO_AS_STORED = "x-backend-crypto-as-stored";
     /// Of a static large object: every segment was encrypted when the list was put.
     X_SEGMENTS_ENCRYPTED = "x-object-sysmeta-slo-segments-encrypted";
     /// The content type that a link has of its own.

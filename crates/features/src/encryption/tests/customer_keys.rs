@@ -126,6 +126,23 @@ async fn what_is_moved_stays_closed() {
 }
 
 #[tokio::test]
+async fn upkeep_moves_what_is_stored() {
+    let (disk, pipeline) = sealed().await;
+    let before = (disk.headers.lock().clone(), disk.body.lock().clone());
+    let mut get = read("GET", None);
+    get.headers.insert(X_CRYPTO_AS_STORED, HeaderValue::from_static("true"));
+    let (head, body) = pipeline.run(get).await.into_parts();
+    let mut put = put("", &[]);
+    put.headers = head.headers;
+    put.headers.insert(X_CRYPTO_AS_STORED, HeaderValue::from_static("true"));
+    put.body = body;
+    assert_eq!(pipeline.run(put).await.status().as_u16(), 201);
+    disk.headers.lock().remove(X_CRYPTO_AS_STORED);
+    assert_eq!((disk.headers.lock().clone(), disk.body.lock().clone()), before);
+    assert_eq!(text(pipeline.run(read("GET", Some(&key(1)))).await).await.2, TEXT);
+}
+
+#[tokio::test]
 async fn other_objects_are_moved_as_ever() {
     let disk = stored(ONE, &[]).await;
     let pipeline = pipeline(&disk, Some(ONE), "");
