@@ -158,12 +158,25 @@ def test_wrong_keys_are_refused_before_anything_is_stored(servers):
         assert code_of(call, Bucket=bucket, Key="k", **arguments) == "InvalidRequest"
 
 
-def test_keys_are_in_no_log(servers):
-    servers.cluster.layout.overrides["proxy"].setdefault("filter:proxy-logging", {})["access_log_headers"] = "true"
-    s3 = client_of(servers.cluster)
+def with_option(servers, name, option):
+    """The gateway with one more option of a filter."""
+    servers.gateway()
     servers.cluster.stop_service("proxy")
+    servers.cluster.layout.overrides["proxy"].setdefault(f"filter:{name}", {}).update(option)
     servers.cluster.layout.write()
     servers.cluster.start_service("proxy")
+    return client_of(servers.cluster)
+
+
+def test_keys_without_tls_where_the_operator_allows_it(servers):
+    s3 = with_option(servers, "s3api", {"customer_keys_require_tls": "false"})
+    bucket = made(s3, "plain-http")
+    sending(servers, x_forwarded_proto="http").put_object(Bucket=bucket, Key="k", Body=SECRET, **ONE)
+    only_with(s3, ONE, SECRET, Bucket=bucket, Key="k")
+
+
+def test_keys_are_in_no_log(servers):
+    s3 = with_option(servers, "proxy-logging", {"access_log_headers": "true"})
     bucket = made(s3, "logs")
     s3.put_object(Bucket=bucket, Key="k", Body=SECRET, **ONE)
     s3.copy_object(Bucket=bucket, Key="l", CopySource=f"{bucket}/k", **TWO, **source_of("1"))
