@@ -17,6 +17,7 @@
 //! | writing on a condition | `write_lock.rs` |
 //! | what operation writes an object, and when it was written | `write_origin.rs` |
 //! | S3's object lock | `object_lock.rs` |
+//! | keys of clients (S3's SSE-C) | `customer_key.rs` |
 //! | forms of browsers | `multipart.rs` |
 //! | counting and ending bodies | `watched.rs` |
 //! | limits on user metadata | `constraints.rs` |
@@ -27,6 +28,7 @@
 mod access_notes;
 pub mod constraints;
 pub mod cors;
+mod customer_key;
 mod info;
 pub mod multipart;
 mod object_lock;
@@ -40,6 +42,9 @@ mod write_lock;
 mod write_origin;
 
 pub use access_notes::{AccessFacts, AccessNotes};
+pub use customer_key::{
+    CUSTOMER_KEY_BYTES, CopySourceKey, CustomerKey, CustomerKeyRefusal, KeepsSealed, customer_key_proof,
+};
 pub use info::{AccountInfo, ContainerInfo, EntityLocation, InfoSource, PolicyUse};
 pub use object_lock::{BypassesGovernance, object_lock_in, set_object_lock};
 pub use peer::Response;

@@ -19,6 +19,9 @@ pub struct ErrorCode {
     pub message: &'static str,
 }
 
+/// In a canonical request, in front of a key that a client has sent with it (SSE-C).
+const KEYS_OF_CLIENTS: &str = "server-side-encryption-customer-key:";
+
 macro_rules! codes {
     ($($constant:ident = $name:literal, $status:literal, $message:literal;)+) => {
         $(
@@ -167,7 +170,8 @@ impl S3Error {
             .with("StringToSign", string_to_sign)
             .with("SignatureProvided", provided)
             .with("StringToSignBytes", bytes(string_to_sign));
-        if let Some(canonical) = canonical {
+        // With a key in it, it would be shown to all who see the error.
+        if let Some(canonical) = canonical.filter(|canonical| !canonical.contains(KEYS_OF_CLIENTS)) {
             error = error
                 .with("CanonicalRequest", canonical)
                 .with("CanonicalRequestBytes", bytes(canonical));
@@ -207,6 +211,14 @@ impl S3Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_of_clients_are_in_no_error() {
+        let of = |canonical: &str| format!("{:?}", S3Error::wrong_signature("k", "s", "p", Some(canonical)).fields);
+        assert!(of("PUT\nhost:h").contains("CanonicalRequest"));
+        let with_key = of("PUT\nx-amz-copy-source-server-side-encryption-customer-key:c2VjcmV0\n");
+        assert!(!with_key.contains("Canonical"), "{with_key}");
+    }
 
     #[test]
     fn documents_stay_well_formed() {

@@ -180,7 +180,10 @@ impl PostForm {
         let mut allowed: Vec<String> = Vec::new();
         let mut sizes = None;
         for condition in policy.conditions {
-            let shown = format!("{condition:?}");
+            let shown = match &condition {
+                Condition::Field { name, .. } if name.ends_with("customer-key") => name.clone(),
+                condition => format!("{condition:?}"),
+            };
             match condition {
                 Condition::Sizes(least, most) => sizes = Some((least, most)),
                 Condition::Field { name, is_prefix, value } => {
@@ -252,7 +255,13 @@ impl PostForm {
         if let Ok(value) = HeaderValue::try_from(url) {
             answer.headers_mut().insert(LOCATION, value);
         }
-        for name in ["etag", "x-amz-version-id", "x-amz-server-side-encryption"] {
+        for name in [
+            "etag",
+            "x-amz-version-id",
+            "x-amz-server-side-encryption",
+            "x-amz-server-side-encryption-customer-algorithm",
+            "x-amz-server-side-encryption-customer-key-md5",
+        ] {
             if let Some(value) = stored.headers().get(name) {
                 answer.headers_mut().insert(name, value.clone());
             }

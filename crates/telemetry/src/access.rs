@@ -1,6 +1,6 @@
 //! What is known of a request that is over, for the proxy's line about it; `access_format.rs` writes that line.
 //!
-//! Always holds: secrets are cut short.
+//! Always holds: secrets are cut short; of keys that encrypt nothing is shown.
 
 use crate::fields::{Obscured, QuotedField, TwiceQuoted};
 use crate::template::{Anonymizer, Template};
@@ -25,6 +25,17 @@ const SECRET_HEADERS: &[&str] = &[
     "x-container-meta-temp-url-key",
     "x-container-meta-temp-url-key-2",
 ];
+
+/// In the names of headers and parameters with keys of clients (S3's SSE-C), whose first characters open nothing and
+/// would say too much.
+const KEY_OF_CLIENT: &str = "server-side-encryption-customer-key";
+
+/// Whether a header or a parameter of this name has such a key; its MD5 is no secret.
+fn is_key_of_client(name: &str) -> bool {
+    let end = name.len().checked_sub(KEY_OF_CLIENT.len());
+    let end = end.and_then(|start| name.get(start..));
+    end.is_some_and(|end| end.eq_ignore_ascii_case(KEY_OF_CLIENT))
+}
 
 /// A request that is over. [`std::fmt::Display`] is its line.
 #[derive(Clone, Copy)]
@@ -168,6 +179,10 @@ impl AccessLine<'_> {
                 _ => text.push('&'),
             }
             match pair.split_once('=') {
+                Some((name, _)) if is_key_of_client(name) => {
+                    text.push_str(name);
+                    text.push_str("=...");
+                }
                 Some((name, value)) if SECRET_PARAMETERS.contains(&name) => {
                     text.push_str(name);
                     text.push('=');
@@ -186,6 +201,7 @@ impl AccessLine<'_> {
         for (index, pair) in query.split('&').enumerate() {
             f.write_str(if index == 0 { "%3F" } else { "%26" })?;
             match pair.split_once('=') {
+                Some((name, _)) if is_key_of_client(name) => write!(f, "{name}%3D...")?,
                 Some((name, value)) if SECRET_PARAMETERS.contains(&name) => {
                     write!(f, "{name}%3D{}", self.obscured(value.as_bytes()))?;
                 }
@@ -227,6 +243,7 @@ impl AccessLine<'_> {
             lines.extend_from_slice(&header_name::decode(&header_name::title(name.as_str())));
             lines.extend_from_slice(b": ");
             match secret {
+                _ if is_key_of_client(name.as_str()) => lines.extend_from_slice(b"..."),
                 true => lines.extend(self.cut_short(value.as_bytes())),
                 false => lines.extend_from_slice(value.as_bytes()),
             }
@@ -303,7 +320,20 @@ mod tests {
             headers: true,
             ..Style::default()
         };
-        let text = line(&headers, &style).to_string();
+        const KEY: &str = "x-amz-server-side-encryption-customer-key";
+        const SOURCES: &str = "x-amz-copy-source-server-side-encryption-customer-key";
+        headers.insert(KEY, HeaderValue::from_static("c2VjcmV0"));
+        headers.insert(SOURCES, HeaderValue::from_static("c2VjcmV0"));
+        let query = format!("a=b&X-{}=c2VjcmV0", &KEY[2..]);
+        let line = AccessLine {
+            query: Some(&query),
+            ..line(&headers, &style)
+        };
+        let text = line.to_string();
+        assert!(
+            !text.contains("c2VjcmV0") && !line.path_and_query().contains("c2Vj"),
+            "{text}"
+        );
         assert!(text.contains("X-Auth-Key:%20a-key-that-is-lo..."), "{text}");
         assert!(!text.contains("signature"), "{text}");
     }

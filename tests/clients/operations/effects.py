@@ -15,6 +15,7 @@ REFUSALS = {"PreconditionFailed", "304", "412", "403", "NotModified", "BadDigest
 SHOWN = {"CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage", "ContentType", "Metadata", "WebsiteRedirectLocation",
          "ServerSideEncryption", "ObjectLockMode", "ObjectLockLegalHoldStatus", "ObjectLockRetainUntilDate"}
 WRITES = ("PutObject", "CopyObject", "CreateMultipartUpload")
+KEYED = ("GetObject", "HeadObject", "GetObjectAttributes", "UploadPart", "UploadPartCopy")
 
 
 def is_false(name):
@@ -38,7 +39,9 @@ def seen(ground, operation, name, arguments, answer):
         return "ObjectLockConfiguration" in (ground.quietly("get_object_lock_configuration", Bucket=arguments["Bucket"]) or {})
     if operation == "CreateBucket" and name == "ObjectOwnership":
         return ground.quietly("get_bucket_ownership_controls", Bucket=arguments["Bucket"]) is not None and b"<OwnershipControls" in ground.body
-    if name == "SSECustomerAlgorithm" and operation in (*WRITES, "GetObject", "HeadObject"):
+    if name == "CopySourceSSECustomerAlgorithm":
+        return ground.quietly("head_object", **arguments["CopySource"]) is None
+    if name == "SSECustomerAlgorithm" and operation in (*WRITES, *KEYED):
         return is_guarded(ground, operation, arguments, answer)
     if operation in ("GetObject", "HeadObject"):
         return read(name, arguments, answer)
@@ -67,10 +70,8 @@ def shown(ground, operation, name, arguments, answer):
 
 
 def is_guarded(ground, operation, arguments, answer):
-    """Whether the client's key is needed to read what was written; what was written without one cannot be read with one."""
-    if operation in ("GetObject", "HeadObject"):
-        return False
-    if operation == "CreateMultipartUpload":
+    """Whether the client's key is needed to read what was written; of an upload, whether the answer names it."""
+    if operation in ("CreateMultipartUpload", "UploadPart", "UploadPartCopy"):
         return "SSECustomerAlgorithm" in answer
     return ground.quietly("head_object", Bucket=arguments["Bucket"], Key=arguments["Key"]) is None
 

@@ -47,17 +47,18 @@ class Ground:
         self.s3.create_bucket(Bucket=name)
         return name
 
-    def object(self, bucket=None):
+    def object(self, bucket=None, **more):
         """A bucket and the key of a new object there."""
         bucket, key = bucket or self.plain, self.new("object")
-        self.s3.put_object(Bucket=bucket, Key=key, Body=BODY)
+        self.s3.put_object(Bucket=bucket, Key=key, Body=BODY, **more)
         return {"Bucket": bucket, "Key": key}
 
     def upload(self, **more):
         """An upload with one part: what names it, and the parts as CompleteMultipartUpload wants them."""
         which = {"Bucket": self.plain, "Key": self.new("upload")}
         which["UploadId"] = self.s3.create_multipart_upload(**which, **more)["UploadId"]
-        tag = self.s3.upload_part(**which, PartNumber=1, Body=BODY)["ETag"]
+        key = {name: value for name, value in more.items() if name.startswith("SSECustomer")}
+        tag = self.s3.upload_part(**which, PartNumber=1, Body=BODY, **key)["ETag"]
         return which, {"Parts": [{"PartNumber": 1, "ETag": tag}]}
 
     def quietly(self, operation, **arguments):

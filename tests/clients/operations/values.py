@@ -150,8 +150,7 @@ def with_member(ground, operation, name, shape, arguments):
     elif name == "ContentMD5":
         made[name] = base64.b64encode(hashlib.md5(b"something else").digest()).decode()
     elif name in TOGETHER:
-        algorithm, key, digest = name, *TOGETHER[name]
-        made |= {algorithm: "AES256", key: KEY.decode(), digest: base64.b64encode(hashlib.md5(KEY).digest()).decode()}
+        made |= keyed(name) | opened_by_key(ground, operation, name)
     elif name in ("ObjectLockMode", "ObjectLockRetainUntilDate"):
         made |= {"Bucket": ground.locked, "ObjectLockMode": "GOVERNANCE", "ObjectLockRetainUntilDate": FUTURE}
     elif name == "ObjectLockLegalHoldStatus":
@@ -176,6 +175,27 @@ def with_member(ground, operation, name, shape, arguments):
         ground.s3.put_object(Bucket=ground.plain, Key="large", Body=b"l" * 6 * MIB)
         made["CopySource"] = {"Bucket": ground.plain, "Key": "large"}
     return made
+
+
+def keyed(name):
+    """The key of a client, as it is sent where botocore does not spell it out."""
+    key, digest = TOGETHER[name]
+    return {name: "AES256", key: base64.b64encode(KEY).decode(), digest: base64.b64encode(hashlib.md5(KEY).digest()).decode()}
+
+
+def opened_by_key(ground, operation, name):
+    """What has been stored with that key, and needs it."""
+    key = keyed("SSECustomerAlgorithm")
+    if name != "SSECustomerAlgorithm":
+        return {"CopySource": ground.object(**key)}
+    if operation in ("GetObject", "HeadObject", "GetObjectAttributes"):
+        return ground.object(**key)
+    if operation in ("UploadPart", "UploadPartCopy", "ListParts"):
+        return ground.upload(**key)[0]
+    if operation == "CompleteMultipartUpload":
+        which, parts = ground.upload(**key)
+        return which | {"MultipartUpload": parts}
+    return {}
 
 
 def versioned(ground, operation):

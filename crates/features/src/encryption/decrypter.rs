@@ -2,11 +2,12 @@
 //!
 //! Always holds: of what encryption stores with an object, clients and features see nothing; a header that
 //! cannot be decrypted is 500. A root secret that is not the one an object was written with is found out by
-//! its entity tag, which then is no text.
+//! its entity tag, which then is no text. A body that a client's key has encrypted is shown to who sends that key.
 
 use super::cipher::{BodyKey, first_byte};
-use super::meta::{BadMeta, CryptoMeta, EncryptedValue};
+use super::meta::{BadMeta, CryptoMeta, EncryptedValue, Wrapping};
 use super::parts::ByteRangeParts;
+use super::sealed::SealedBody;
 use super::{
     BODY_META, CIPHER, CRYPTO_ETAG, ENCRYPTED_USER_META, EncryptionError, LISTED_ETAG, USER_META, USER_META_KEY,
 };
@@ -16,7 +17,7 @@ use http::header::{ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_RANGE, ETAG, HeaderMap
 use http::{Method, StatusCode};
 use peer::message::header_names::X_CRYPTO_CIPHER;
 use peer::{Body, BodyError};
-use request_pipeline::Response;
+use request_pipeline::{ClientRequest, CustomerKey, CustomerKeyRefusal, KeepsSealed, Response, customer_key_proof};
 use serde_json::{Map, Value};
 use vocabulary::EntityPath;
 
@@ -31,11 +32,60 @@ fn is_own(name: &str) -> bool {
     name.starts_with(OWN) || name.starts_with(USER_META_KEY.as_str())
 }
 
+/// What of a request decides about what it is shown.
+pub(super) struct ObjectReading {
+    method: Method,
+    /// The client's own key.
+    customer: Option<CustomerKey>,
+    /// Whether what only a client's key opens is sent as it is stored.
+    keeps_sealed: bool,
+}
+
+impl ObjectReading {
+    pub(super) fn of(request: &ClientRequest) -> Self {
+        Self {
+            method: request.method.clone(),
+            customer: request.extensions.get().cloned(),
+            keeps_sealed: request.extensions.get::<KeepsSealed>().is_some(),
+        }
+    }
+
+    /// The key of the body that has these crypto-metadata, in an answer with these headers; nothing where it is to stay
+    /// as it is stored.
+    fn body_key(
+        &self,
+        meta: &CryptoMeta,
+        keymasters: &Key,
+        headers: &HeaderMap,
+    ) -> Result<Option<BodyKey>, EncryptionError> {
+        let (wrapping, iv) = meta.of_body().map_err(EncryptionError::Object)?;
+        let key = match wrapping {
+            _ if self.method != Method::GET => return Ok(None),
+            Wrapping::Keymaster => meta.body_key(keymasters),
+            Wrapping::Customer if self.keeps_sealed => return Ok(None),
+            Wrapping::Customer => {
+                let customer = self.customer.as_ref().ok_or(CustomerKeyRefusal::Missing)?;
+                if customer_key_proof(headers).is_none() {
+                    return Err(EncryptionError::Object(BadMeta(
+                        "there is no proof of the client's key",
+                    )));
+                }
+                if !customer.is_proven_by(headers) {
+                    return Err(CustomerKeyRefusal::Wrong.into());
+                }
+                meta.body_key(&Key::new(*customer.wrapping(keymasters.bytes())))
+            }
+        };
+        let key = key.map_err(EncryptionError::Object)?;
+        Ok(Some(BodyKey { key, iv }))
+    }
+}
+
 /// An answer about an object as clients see it.
 pub(super) fn object(
     secrets: Option<&RootSecrets>,
     entity: &EntityPath,
-    method: &Method,
+    reading: &ObjectReading,
     response: Response,
 ) -> Result<Response, EncryptionError> {
     let (mut head, body) = response.into_parts();
@@ -46,15 +96,24 @@ pub(super) fn object(
     if let Some(meta) = &body_meta {
         let keys = decrypter.keys(meta.key_id())?;
         if head.status.is_success() {
-            let iv = meta.iv().map_err(EncryptionError::Object)?;
-            if *method == Method::GET {
-                let key = meta.body_key(object_key(&keys)?).map_err(EncryptionError::Object)?;
-                content = Some(BodyKey { key, iv });
-            }
+            content = reading.body_key(meta, object_key(&keys)?, &head.headers)?;
             head.headers.insert(X_CRYPTO_CIPHER, CIPHER);
         }
     }
+    let stored_etag = head.headers.get(ETAG).cloned();
     decrypter.etag(&mut head.headers, body_meta.as_ref())?;
+    let is_sealed = reading.keeps_sealed && reading.method == Method::GET && content.is_none();
+    if is_sealed
+        && head.status.is_success()
+        && let (Some(body_meta), Some(etag)) = (head.headers.get(&BODY_META), head.headers.get(ETAG))
+    {
+        let (body_meta, etag) = (body_meta.clone(), etag.clone());
+        head.extensions.insert(SealedBody {
+            body_meta,
+            etag,
+            stored_etag,
+        });
+    }
     decrypter.listed_etag(&mut head.headers)?;
     decrypter.user_metadata(&mut head.headers)?;
     let own: Vec<HeaderName> = head

@@ -7,12 +7,14 @@
 //! | what the listing shows | `X-Object-Sysmeta-Container-Update-Override-Etag`, encrypted with the container's key |
 //! | `X-Object-Meta-<name>` | `X-Object-Transient-Sysmeta-Crypto-Meta-<name>`, encrypted with the object's key |
 //!
-//! The first three are known at the end of the body only: they are footers. An empty body is stored as it is,
-//! so is metadata without a value.
+//! With a client's own key, which the request has with it and whose proof stands among its headers, the body's key is
+//! encrypted with both keys. The first three are known at the end of the body only: they are footers. An empty body
+//! is stored as it is, so is metadata without a value.
 //! Always holds: a client's entity tag is compared with what the client sent, never with what is stored.
 
 use super::cipher::{Cipher, new_iv, new_key};
-use super::meta::{self, encrypt_value};
+use super::meta::{self, Wrapping, encrypt_value};
+use super::sealed::SealedBody;
 use super::{
     BODY_META, CIPHER, CRYPTO_ETAG, EMPTY, ENCRYPTED_USER_META, ETAG_MAC, EncryptionError, LISTED_ETAG, USER_META,
     USER_META_KEY, secrets_of,
@@ -27,9 +29,9 @@ use parking_lot::Mutex;
 use peer::Body;
 use peer::message::header_names::{X_CRYPTO_CIPHER, X_ETAG_IS_AT};
 use request_pipeline::{
-    ClientRequest, Footers, Response,
+    ClientRequest, CustomerKey, CustomerKeyRefusal, Footers, Response,
     constraints::{check_metadata, joined},
-    reply,
+    customer_key_proof, reply,
 };
 use std::sync::Arc;
 use vocabulary::metadata::Entity;
@@ -59,6 +61,16 @@ impl Encrypter {
     /// Makes `request` one that stores an encrypted object.
     pub(super) fn put(&self, request: &mut ClientRequest, entity: &EntityPath) -> Result<Arc<Mutex<Plain>>, Response> {
         let keys = self.prepare(request, entity)?;
+        // What a request inherits is not meant for objects that it writes besides, which have no proof.
+        let has_proof = customer_key_proof(&request.headers).is_some();
+        if let Some(sealed) = request.extensions.remove::<SealedBody>().filter(|_| has_proof) {
+            return self.put_sealed(request, sealed, &keys);
+        }
+        let customer = request.extensions.get::<CustomerKey>().filter(|_| has_proof);
+        if customer.is_some_and(|customer| !customer.is_proven_by(&request.headers)) {
+            return Err(CustomerKeyRefusal::Wrong.answer());
+        }
+        let customer = customer.cloned();
         let (body_key, body_iv) = (new_key(&*self.random), new_iv(&*self.random));
         let plain = Arc::new(Mutex::new(Plain::default()));
         let body = std::mem::replace(&mut request.body, Body::empty());
@@ -72,9 +84,42 @@ impl Encrypter {
             body_key,
             body_iv,
             keys,
+            customer,
         };
         request.footers = Some(Box::new(move || ending.footers()));
         Ok(plain)
+    }
+
+    /// Makes `request` one that stores a body which is encrypted already, and stays as it is.
+    fn put_sealed(
+        &self,
+        request: &mut ClientRequest,
+        sealed: SealedBody,
+        (keys, object): &(EncryptionKeys, Key),
+    ) -> Result<Arc<Mutex<Plain>>, Response> {
+        let SealedBody {
+            body_meta,
+            etag,
+            stored_etag,
+        } = sealed;
+        let etag = String::from_utf8_lossy(etag.as_bytes()).trim_matches('"').to_owned();
+        let (headers, random) = (&mut request.headers, &*self.random);
+        headers.remove(ETAG);
+        headers.extend(stored_etag.map(|stored| (ETAG, stored)));
+        headers.insert(BODY_META, body_meta);
+        // The body's metadata name the keys of another path.
+        let hidden = encrypt_value(etag.as_bytes(), object, Some(&keys.id), random);
+        insert(headers, CRYPTO_ETAG, &hidden);
+        insert(headers, ETAG_MAC, &STANDARD.encode(object.mac(etag.as_bytes())));
+        let listed = headers.get(LISTED_ETAG).filter(|listed| !listed.is_empty());
+        let listed = listed.map_or(etag.as_bytes(), HeaderValue::as_bytes);
+        let hidden = encrypt_value(listed, &keys.container, Some(&keys.id), random);
+        insert(headers, LISTED_ETAG, &hidden);
+        let plain = Plain {
+            etag: Some(etag),
+            ..Plain::default()
+        };
+        Ok(Arc::new(Mutex::new(plain)))
     }
 
     /// Makes `request` one that stores encrypted metadata.
@@ -160,6 +205,8 @@ struct Ending {
     body_key: Key,
     body_iv: [u8; 16],
     keys: (EncryptionKeys, Key),
+    /// The client's own key.
+    customer: Option<CustomerKey>,
 }
 
 impl Ending {
@@ -179,7 +226,15 @@ impl Ending {
             return Err(reply::status(422));
         }
         let ((keys, object), random) = (&self.keys, &*self.random);
-        let body = meta::of_body(&self.body_key, &self.body_iv, object, &keys.id, random);
+        let with_customers = self
+            .customer
+            .as_ref()
+            .map(|key| Key::new(*key.wrapping(object.bytes())));
+        let wrapping = match &with_customers {
+            Some(both) => (Wrapping::Customer, both),
+            None => (Wrapping::Keymaster, object),
+        };
+        let body = meta::of_body((&self.body_key, &self.body_iv), wrapping, &keys.id, random);
         insert(&mut footers, BODY_META, &body);
         let hidden = encrypt_value(etag.as_bytes(), object, None, random);
         insert(&mut footers, CRYPTO_ETAG, &hidden);

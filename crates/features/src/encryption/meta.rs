@@ -7,6 +7,9 @@
 //! <base64 of what is encrypted>; swift_meta=<quoted JSON>
 //! ```
 //!
+//! A body whose key is wrapped with the key of a client as well has a cipher of another name, so that who does not know
+//! of such keys refuses it.
+//!
 //! Always holds: fields are printed in order of their names, with Python's spaces, as OpenStack prints
 //! them; reading refuses another cipher, and vectors and keys of another length.
 
@@ -20,6 +23,8 @@ use world::Random;
 use zeroize::Zeroizing;
 
 const CIPHER: &str = "AES_CTR_256";
+/// The same cipher; the body key is wrapped with the key of a client as well.
+const CUSTOMER_CIPHER: &str = "AES_CTR_256_CUSTOMER_KEY";
 const BEHIND: &str = "swift_meta=";
 /// What Python's `quote_plus` leaves as it is, and the space, which becomes a plus.
 const QUOTED: &AsciiSet = &NON_ALPHANUMERIC
@@ -36,6 +41,15 @@ pub(crate) struct BadMeta(pub(crate) &'static str);
 
 fn quote(text: &str) -> String {
     utf8_percent_encode(text, QUOTED).to_string().replace(' ', "+")
+}
+
+/// Whose keys wrap the key of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wrapping {
+    /// The keymaster's.
+    Keymaster,
+    /// The keymaster's and a client's together.
+    Customer,
 }
 
 /// Crypto-metadata that was read.
@@ -61,10 +75,21 @@ impl CryptoMeta {
 
     /// The vector, if the cipher is ours.
     pub(crate) fn iv(&self) -> Result<Iv, BadMeta> {
-        if self.0.get("cipher").and_then(Value::as_str) != Some(CIPHER) {
-            return Err(BadMeta("the cipher is not AES_CTR_256"));
+        match self.of_body()? {
+            (Wrapping::Keymaster, iv) => Ok(iv),
+            (Wrapping::Customer, _) => Err(BadMeta("the cipher is not AES_CTR_256")),
         }
-        read(self.0.get("iv"), "the initialisation vector is not 16 bytes in base64")
+    }
+
+    /// The same of a body, and whose keys wrap its key.
+    pub(crate) fn of_body(&self) -> Result<(Wrapping, Iv), BadMeta> {
+        let wrapping = match self.0.get("cipher").and_then(Value::as_str) {
+            Some(CIPHER) => Wrapping::Keymaster,
+            Some(CUSTOMER_CIPHER) => Wrapping::Customer,
+            _ => return Err(BadMeta("the cipher is not AES_CTR_256")),
+        };
+        let iv = read(self.0.get("iv"), "the initialisation vector is not 16 bytes in base64")?;
+        Ok((wrapping, iv))
     }
 
     /// The key of a body, which is encrypted with `wrapping`.
@@ -86,12 +111,21 @@ fn read<const N: usize>(field: Option<&Value>, wrong: &'static str) -> Result<[u
     bytes.and_then(|bytes| bytes.try_into().ok()).ok_or(BadMeta(wrong))
 }
 
-/// For a body, encrypted with `key` from `iv`, the key itself encrypted with `wrapping`.
-pub(crate) fn of_body(key: &Key, iv: &Iv, wrapping: &Key, id: &KeyId, random: &dyn Random) -> String {
+/// For a body, encrypted with `key` from `iv`, the key itself encrypted with `wrapping`, which `whose` says.
+pub(crate) fn of_body(
+    (key, iv): (&Key, &Iv),
+    (whose, wrapping): (Wrapping, &Key),
+    id: &KeyId,
+    random: &dyn Random,
+) -> String {
+    let cipher = match whose {
+        Wrapping::Keymaster => CIPHER,
+        Wrapping::Customer => CUSTOMER_CIPHER,
+    };
     let key_iv = new_iv(random);
     let wrapped = STANDARD.encode(crypt(wrapping, &key_iv, key.bytes()));
     quote(&format!(
-        "{{\"body_key\": {{\"iv\": \"{}\", \"key\": \"{wrapped}\"}}, \"cipher\": \"{CIPHER}\", \"iv\": \"{}\", \"key_id\": {}}}",
+        "{{\"body_key\": {{\"iv\": \"{}\", \"key\": \"{wrapped}\"}}, \"cipher\": \"{cipher}\", \"iv\": \"{}\", \"key_id\": {}}}",
         STANDARD.encode(key_iv),
         STANDARD.encode(iv),
         id.print(),
@@ -205,6 +239,9 @@ mod tests {
                 "{wrapped}"
             );
         }
+        let customers = meta(json!({"cipher": CUSTOMER_CIPHER, "iv": iv}));
+        assert_eq!(customers.of_body(), Ok((Wrapping::Customer, [b'i'; 16])));
+        assert!(customers.iv().is_err());
         for bad in ["garbage", "%7B", "[]", "", "%ff"] {
             assert!(CryptoMeta::parse(bad).is_err());
         }

@@ -11,7 +11,12 @@
 //! | a listing | `listing.rs` |
 //! | keys | `keymaster.rs` |
 //! | names and bytes of what is stored | `meta.rs`, `cipher.rs` |
+//! | moving what only a client's key opens | `sealed.rs` |
 //!
+//! A client may have sent a key of its own (S3's SSE-C, [`request_pipeline::CustomerKey`]): a body is then encrypted
+//! with a key that is wrapped with both keys, and sent to no client without that key. All else stays with the
+//! keymaster, so that HEAD, listings, conditions and upkeep do without it.
+//! Upkeep that moves an object within its path asks for it as it is stored ([`X_CRYPTO_AS_STORED`]).
 //! Always holds: nothing of what can be encrypted is stored in the clear for want of a key; what cannot be
 //! decrypted is answered 500 and said in the log, and never passed on as it lies there.
 //! Deliberately absent: encrypting again what was stored before, and detecting changes that
@@ -26,13 +31,17 @@ pub mod keymaster;
 mod listing;
 mod meta;
 mod parts;
+mod sealed;
 
 use crate::encryption::keymaster::{KeyError, RootSecrets};
 use encrypter::Encrypter;
 use http::{HeaderName, HeaderValue, Method};
 use meta::BadMeta;
 use peer::Body;
-use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
+use peer::message::header_names::X_CRYPTO_AS_STORED;
+use request_pipeline::{ClientRequest, CustomerKeyRefusal, Feature, Next, Response, reply};
+use sealed::SealedBody;
+pub(crate) use sealed::{carry, read_sealed};
 use serde_json::{Value, json};
 use settings::EncryptionSettings;
 use std::sync::Arc;
@@ -85,11 +94,12 @@ impl Encryption {
             return error.answer(&request.method, &request.path);
         }
         let (method, secrets) = (request.method.clone(), secrets_in(&request).cloned());
+        let reading = decrypter::ObjectReading::of(&request);
         let response = next.run(request).await;
         if !decrypter::is_encrypted(response.headers()) {
             return response;
         }
-        let decrypted = decrypter::object(secrets.as_deref(), entity, &method, response);
+        let decrypted = decrypter::object(secrets.as_deref(), entity, &reading, response);
         decrypted.unwrap_or_else(|error| error.answer(&method, &entity.path()))
     }
 
@@ -122,11 +132,14 @@ impl Feature for Encryption {
     }
 
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
-        let Some(entity) = request.entity.clone().filter(|entity| entity.container.is_some()) else {
+        let entity = request.entity.clone().filter(|entity| entity.container.is_some());
+        let Some(entity) = entity.filter(|_| !request.is_true(X_CRYPTO_AS_STORED.as_str())) else {
             return next.run(request).await;
         };
         match (request.method.as_str(), entity.object.is_some()) {
-            ("PUT", true) if self.enabled => self.put(request, &entity, next).await,
+            ("PUT", true) if self.enabled || request.extensions.get::<SealedBody>().is_some() => {
+                self.put(request, &entity, next).await
+            }
             ("POST", true) if self.enabled => self.post(request, &entity, next).await,
             ("GET" | "HEAD", true) => self.read(request, &entity, next).await,
             ("GET", false) => self.list(request, &entity, next).await,
@@ -144,6 +157,8 @@ impl Feature for Encryption {
 enum EncryptionError {
     #[error(transparent)]
     Key(#[from] KeyError),
+    #[error(transparent)]
+    Customer(#[from] CustomerKeyRefusal),
     #[error("its body or keys: {0}")]
     Object(BadMeta),
     #[error("header {0}: {1}")]
@@ -151,10 +166,13 @@ enum EncryptionError {
 }
 
 impl EncryptionError {
-    /// 500, and the log says why.
+    /// 500, and the log says why; a client without the right key of its own hears it.
     fn answer(&self, method: &Method, path: &str) -> Response {
-        tracing::error!("{method} {path}: cannot encrypt or decrypt: {self}");
+        if !matches!(self, Self::Customer(_)) {
+            tracing::error!("{method} {path}: cannot encrypt or decrypt: {self}");
+        }
         let mut response = match self {
+            Self::Customer(refusal) => refusal.answer(),
             Self::Key(KeyError::UnknownSecret(_)) | Self::Object(_) => reply::plain(500, "Error decrypting object"),
             Self::Header(..) => reply::plain(500, "Error decrypting header"),
             Self::Key(_) => reply::html(500, "Unable to retrieve encryption keys.".into()),

@@ -12,6 +12,8 @@ use settings::declare::{Options, Scope};
 use std::path::Path;
 use world::random::OsRandom;
 
+mod customer_keys;
+
 const ONE: &str = "encryption_root_secret = cnJycnJycnJycnJycnJycnJycnJycnJycnJycnJycnI=\n";
 const TWO: &str = "encryption_root_secret = c3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3M=\n";
 const ROTATED: &str = "encryption_root_secret = cnJycnJycnJycnJycnJycnJycnJycnJycnJycnJycnI=\n\

@@ -19,7 +19,7 @@ use open::OpenSegment;
 pub use pace::Pace;
 use peer::{Body, BodyError};
 use request_pipeline::reply::BrokenSegments;
-use request_pipeline::{ClientRequest, Next, Response, reply};
+use request_pipeline::{ClientRequest, CustomerKeyRefusal, Next, Response, reply};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +46,9 @@ pub enum SegmentFailure {
     /// It is gone, forbidden, or not what the manifest says.
     #[error("{0}")]
     Conflict(String),
+    /// It is encrypted with the key of a client, which the request does not have.
+    #[error(transparent)]
+    Sealed(#[from] CustomerKeyRefusal),
     /// Storage could not say.
     #[error("{0}")]
     Unavailable(String),
@@ -54,9 +57,12 @@ pub enum SegmentFailure {
 impl SegmentFailure {
     /// The answer when nothing has been sent yet.
     pub fn response(&self, method: &Method) -> Response {
+        if let Self::Sealed(refusal) = self {
+            return refusal.answer();
+        }
         tracing::error!("{self}");
         match self {
-            SegmentFailure::Conflict(_) => {
+            SegmentFailure::Sealed(_) | SegmentFailure::Conflict(_) => {
                 let mut response = reply::status_for(method, 409);
                 response.extensions_mut().insert(BrokenSegments);
                 response
@@ -168,6 +174,9 @@ impl Asking {
     /// What a refusal means, by its status.
     pub async fn refused(&self, what: &str, path: &EntityPath, response: Response) -> SegmentFailure {
         let status = response.status();
+        if let Some(refusal) = response.extensions().get::<CustomerKeyRefusal>() {
+            return SegmentFailure::Sealed(*refusal);
+        }
         // Pages are short; one that is not says nothing that is worth reading.
         let page = response.into_body().collect(64 * 1024).await.unwrap_or_default();
         let page = String::from_utf8_lossy(&page[..page.len().min(60)]).into_owned();

@@ -83,6 +83,8 @@ names! {
     X_OBJECT_RETENTION = "x-object-transient-sysmeta-s3api-retention";
     /// Whether an object is under legal hold.
     X_OBJECT_LEGAL_HOLD = "x-object-transient-sysmeta-s3api-legal-hold";
+    /// Proves the key of a client with which an object is encrypted (`request_pipeline::CustomerKey`).
+    X_CUSTOMER_KEY_PROOF = "x-object-sysmeta-s3api-customer-key";
     /// A GOVERNANCE retention is not to hold the request up: its sender may bypass it.
     X_BYPASS_GOVERNANCE = "x-backend-bypass-governance-retention";
     /// A POST that sets retention or legal hold, and leaves all else as it is; between features of a gateway.
@@ -231,6 +233,8 @@ names! {
     X_CONTENT_GENERATOR = "x-backend-content-generator";
     /// The cipher that a body goes through, on its way in and on its way out.
     X_CRYPTO_CIPHER = "x-backend-crypto-cipher";
+    /// What is encrypted goes by as it is stored; between upkeep and its gateway.
+    X_CRYPTO_AS_STORED = "x-backend-crypto-as-stored";
     /// Of a static large object: every segment was encrypted when the list was put.
     X_SEGMENTS_ENCRYPTED = "x-object-sysmeta-slo-segments-encrypted";
     /// The content type that a link has of its own.

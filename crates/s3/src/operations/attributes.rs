@@ -1,7 +1,7 @@
 //! GetObjectAttributes: what is known of an object without its bytes.
 
 use super::multipart::{MadeOfParts, UPLOAD_OF_OBJECT};
-use super::{Done, Operation, document, headers, versions};
+use super::{Done, Operation, customer_key, document, headers, versions};
 use crate::checksum_of_parts::StoredChecksum;
 use crate::error::{INVALID_ARGUMENT, S3Error};
 use crate::xml::XmlWriter;
@@ -20,6 +20,7 @@ pub(super) async fn get(operation: Operation<'_>) -> Done {
     let (most, marker) = page(&operation.request.headers)?;
     let call = operation.call.clone();
     let version = call.parameter("versionId");
+    let key = operation.customer_key()?;
     let mut head = operation.further(Method::HEAD, operation.container().with_object(operation.key()));
     operation.aim_at_version(&mut head, version);
     let response = operation.send(head).await;
@@ -30,6 +31,7 @@ pub(super) async fn get(operation: Operation<'_>) -> Done {
         };
     }
     let found = response.headers();
+    customer_key::check(found, key.as_ref())?;
     let text = |name| {
         found
             .get(name)
@@ -65,6 +67,7 @@ pub(super) async fn get(operation: Operation<'_>) -> Done {
         answer.headers_mut().insert(LAST_MODIFIED, time.clone());
     }
     versions::show(answer.headers_mut(), found);
+    customer_key::show(answer.headers_mut(), key.as_ref());
     Ok(answer)
 }
 

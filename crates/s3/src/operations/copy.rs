@@ -2,6 +2,7 @@
 
 use super::access_checks::OBJECTS_LIST;
 use super::conditional::LEASE;
+use super::customer_key::{self, SentKey};
 use super::encryption::{self, AskedEncryption};
 use super::headers::DELETE_AT;
 use super::{Done, Operation, document, headers, tag_set, versions};
@@ -38,21 +39,29 @@ impl CopySource {
         &self.bucket
     }
 
-    /// The source itself.
-    pub(super) fn read(&self, operation: &Operation<'_>) -> ClientRequest {
+    /// The source itself, opened with this key.
+    pub(super) fn read(&self, operation: &Operation<'_>, key: Option<&SentKey>) -> ClientRequest {
         let entity = operation.account().with_container(&self.bucket).with_object(&self.key);
         let mut get = operation.further(Method::GET, entity);
         get.set_header("x-newest", "true");
+        if let Some(key) = key {
+            key.open(&mut get);
+        }
         operation.aim_at_version(&mut get, self.version.as_deref());
         get
     }
 
-    /// Makes a PUT of the destination a copy of it; the version stands in the query, as Swift's `copy` wants it.
-    pub(super) fn ask(&self, operation: &Operation<'_>, put: &mut ClientRequest) {
+    /// Makes a PUT of the destination a copy of it, opened with this key; the version stands in the query, as
+    /// Swift's `copy` wants it.
+    pub(super) fn ask(&self, operation: &Operation<'_>, key: Option<&SentKey>, put: &mut ClientRequest) {
         put.set_header("x-copy-from", &quote(&format!("/{}/{}", self.bucket, self.key)));
         operation.aim_at_version(put, self.version.as_deref());
         put.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         headers::forget_parts(&mut put.headers);
+        customer_key::without_proof(&mut put.headers);
+        if let Some(key) = key {
+            key.open_source(put);
+        }
     }
 }
 
@@ -62,16 +71,22 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
     let replaces = directive(&operation, "x-amz-metadata-directive")?;
     let replaces_tags = directive(&operation, "x-amz-tagging-directive")?;
     let encrypts = operation.check_encryption().await?;
-    let is_same = encrypts != AskedEncryption::Request && !replaces;
+    let source_key = operation.source_key()?;
+    let asks = matches!(encrypts, AskedEncryption::Request | AskedEncryption::Customer(_));
+    let is_same = !asks && source_key.is_none() && !replaces;
     if is_same && source.version.is_none() && source.bucket == operation.bucket() && source.key == operation.key() {
         return Err(INVALID_REQUEST.saying(
             "This copy request is illegal because it is trying to copy an object to itself without changing the \
              object's metadata, storage class, website redirect location or encryption attributes.",
         ));
     }
-    let found = look_at_source(&operation, &source).await?;
+    let found = look_at_source(&operation, &source, source_key.as_ref()).await?;
     let mut put = operation.further(Method::PUT, operation.container().with_object(operation.key()));
-    source.ask(&operation, &mut put);
+    source.ask(&operation, source_key.as_ref(), &mut put);
+    if let Some(key) = encrypts.key() {
+        key.open(&mut put);
+        operation.prove(Some(key), &mut put.headers);
+    }
     put.extensions.insert(WriteOrigin::Copy);
     if replaces {
         put.headers.extend(headers::stored(&operation.request.headers)?);
@@ -80,12 +95,8 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
             put.set_header("content-type", "binary/octet-stream");
         }
     }
-    let tags = match replaces_tags {
-        true => tag_set::of_header(&operation.request.headers)?,
-        false => found.get(X_OBJECT_TAGS).cloned(),
-    };
-    put.headers
-        .insert(X_OBJECT_TAGS, tags.unwrap_or(HeaderValue::from_static("")));
+    let tags = tags_of_copy(&operation, replaces_tags, &found)?;
+    put.headers.insert(X_OBJECT_TAGS, tags);
     put.headers.extend(operation.list_of_new(OBJECTS_LIST)?);
     if let Some(lock) = operation.asked_lock().await? {
         set_object_lock(&mut put.headers, &lock);
@@ -103,7 +114,12 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
     if gate.is_some() && response.status() == 202 {
         return Err(CONDITIONAL_REQUEST_CONFLICT.into());
     }
-    let mut answer = copied(&operation, response.headers(), "CopyObjectResult", None);
+    let mut answer = copied(
+        &operation,
+        response.headers(),
+        "CopyObjectResult",
+        (None, encrypts.key()),
+    );
     let (size, delete_at) = (headers::size(&found), found.get(DELETE_AT).filter(|_| !replaces));
     if let Some(at) = delete_at {
         sent.entry(DELETE_AT).or_insert(at.clone());
@@ -120,12 +136,21 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
     Ok(answer)
 }
 
-/// The document about a copy that was made, from the headers of the answer to its PUT.
+/// The tags that the request asks for, or those of the source that was found.
+fn tags_of_copy(operation: &Operation<'_>, replaces: bool, found: &HeaderMap) -> Result<HeaderValue, S3Error> {
+    let tags = match replaces {
+        true => tag_set::of_header(&operation.request.headers)?,
+        false => found.get(X_OBJECT_TAGS).cloned(),
+    };
+    Ok(tags.unwrap_or(HeaderValue::from_static("")))
+}
+
+/// The document about a copy that was made, from the headers of the answer to its PUT, with its checksum and its key.
 pub(super) fn copied(
     operation: &Operation<'_>,
     swift: &HeaderMap,
     root: &'static str,
-    checksum: Option<&StoredChecksum>,
+    (checksum, key): (Option<&StoredChecksum>, Option<&SentKey>),
 ) -> Response {
     let written = swift.get("last-modified").and_then(|value| value.to_str().ok());
     let written = written.and_then(calendar::parse_http);
@@ -142,6 +167,7 @@ pub(super) fn copied(
     }
     let mut answer = document(xml);
     encryption::show(answer.headers_mut(), swift);
+    customer_key::show(answer.headers_mut(), key);
     answer
 }
 
@@ -195,8 +221,12 @@ fn directive(operation: &Operation<'_>, name: &'static str) -> Result<bool, S3Er
     }
 }
 
-/// The source's headers, if it is there and as the client wants it.
-pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySource) -> Result<HeaderMap, S3Error> {
+/// The source's headers, if it is there and as the client wants it, and this is its key.
+pub(super) async fn look_at_source(
+    operation: &Operation<'_>,
+    source: &CopySource,
+    opened_by: Option<&SentKey>,
+) -> Result<HeaderMap, S3Error> {
     let CopySource { bucket, key, version } = source;
     let settings = &operation.service.settings;
     if settings.s3_acl && !is_bucket_name(bucket, settings.dns_compliant_bucket_names) {
@@ -223,7 +253,10 @@ pub(super) async fn look_at_source(operation: &Operation<'_>, source: &CopySourc
         operation.open_source(bucket, key);
     }
     match response.status().as_u16() {
-        200..=299 => Ok(response.headers().clone()),
+        200..=299 => {
+            customer_key::check(response.headers(), opened_by)?;
+            Ok(response.headers().clone())
+        }
         304 | 412 => Err(PRECONDITION_FAILED.into()),
         404 => {
             let container = operation

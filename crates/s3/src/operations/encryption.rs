@@ -1,13 +1,15 @@
-//! Server-side encryption (SSE-S3): who asks for it, what a bucket asks for, what says that an object is encrypted.
+//! Server-side encryption with keys of the cluster (SSE-S3) or of clients (SSE-C, `customer_key.rs`): who asks for
+//! it, what a bucket asks for, what says that an object is encrypted.
 //!
-//! Swift's `encryption`, further in, encrypts everything or nothing. So a request that asks for it changes nothing
-//! where it is there, and is refused where it is not.
+//! Swift's `encryption`, further in, encrypts everything or nothing. So a request that asks for keys of the cluster
+//! changes nothing where it is there, and is refused where it is not.
 //! Always holds: an answer calls an object encrypted only where `encryption` says that it has encrypted or decrypted
 //! its body, and of an object made of parts, all of them; where a request, its upload or its bucket asks for encryption
 //! and there is none, nothing is stored.
-//! Deliberately absent: keys of clients or of a key service, which are refused; keys and ciphers, which are the
+//! Deliberately absent: keys of a key service, which are refused; the cluster's keys and ciphers, which are the
 //! keymaster's.
 
+use super::customer_key::{self, ENCRYPTION, NO_ENCRYPTION, SentKey};
 use super::public_access::text_of;
 use super::{Done, Operation};
 use crate::error::{
@@ -16,9 +18,8 @@ use crate::error::{
 use crate::xml::{Element, XmlWriter};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use peer::message::header_names::{X_CRYPTO_CIPHER, X_SEGMENTS_ENCRYPTED};
+use request_pipeline::customer_key_proof;
 
-/// What asks for encryption, and says that there is some.
-const ENCRYPTION: &str = "x-amz-server-side-encryption";
 /// In front of what says more about it: whose keys.
 const MORE: &str = "x-amz-server-side-encryption-";
 /// Changes nothing where the keys are not those of a key service.
@@ -33,21 +34,32 @@ const WITH_BUCKET_KEY: &str = "AES256 bucket-key";
 /// On the marker of an upload that was begun with encryption.
 const UPLOAD_ASKS: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-encryption");
 
-const NO_ENCRYPTION: &str = "this gateway does not encrypt: put the filters keymaster and encryption into its pipeline \
-                             behind authentication, without disable_encryption.";
+const TWO_ENCRYPTIONS: &str =
+    "Server Side Encryption with Customer provided key is incompatible with the encryption method specified";
 
 /// The side that asks that what is stored be encrypted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) enum AskedEncryption {
+    /// The request, with a key of the client.
+    Customer(SentKey),
+    /// The request, with the cluster's keys.
     Request,
     Bucket,
     Nobody,
 }
 
 impl AskedEncryption {
+    /// The key of the client.
+    pub(super) fn key(&self) -> Option<&SentKey> {
+        match self {
+            Self::Customer(key) => Some(key),
+            Self::Request | Self::Bucket | Self::Nobody => None,
+        }
+    }
+
     /// Notes it in the headers of an upload's marker.
-    pub(super) fn note(self, marker: &mut HeaderMap) {
-        if self != Self::Nobody {
+    pub(super) fn note(&self, marker: &mut HeaderMap) {
+        if !matches!(self, Self::Nobody) {
             marker.insert(UPLOAD_ASKS, HeaderValue::from_static(AES256));
         }
     }
@@ -56,21 +68,45 @@ impl AskedEncryption {
 impl Operation<'_> {
     /// The side that asks that what the request stores be encrypted; refused where that cannot be done.
     pub(super) async fn check_encryption(&self) -> Result<AskedEncryption, S3Error> {
-        let asked = match self.request_asks()? {
-            true => AskedEncryption::Request,
-            false if self.bucket_asks().await => AskedEncryption::Bucket,
-            false => AskedEncryption::Nobody,
+        let asked = match (self.customer_key()?, self.request_asks()?) {
+            (Some(key), asks) => {
+                if asks {
+                    return Err(INVALID_ARGUMENT
+                        .saying(TWO_ENCRYPTIONS)
+                        .with("ArgumentName", ENCRYPTION));
+                }
+                AskedEncryption::Customer(key)
+            }
+            (None, true) => AskedEncryption::Request,
+            (None, false) if self.bucket_asks().await => AskedEncryption::Bucket,
+            (None, false) => AskedEncryption::Nobody,
         };
         match asked {
-            AskedEncryption::Request => self.must_encrypt("The request")?,
+            AskedEncryption::Customer(_) | AskedEncryption::Request => self.must_encrypt("The request")?,
             AskedEncryption::Bucket => self.must_encrypt("The configuration of the bucket")?,
             AskedEncryption::Nobody => {}
         }
         Ok(asked)
     }
 
-    /// The same of an upload that was begun before, whose marker has these headers.
-    pub(super) async fn check_encryption_of(&self, marker: &HeaderMap) -> Result<(), S3Error> {
+    /// The same of a part of an upload that was begun before, whose marker has these headers. Returns the key of the
+    /// client, with which all parts are encrypted.
+    pub(super) async fn check_encryption_of(&self, marker: &HeaderMap) -> Result<Option<SentKey>, S3Error> {
+        let key = self.customer_key()?;
+        customer_key::check_part(marker, key.as_ref())?;
+        self.check_upload(marker).await?;
+        Ok(key)
+    }
+
+    /// The same of the end of an upload, which nothing of the client's key is needed for.
+    pub(super) async fn check_encryption_of_whole(&self, marker: &HeaderMap) -> Result<(), S3Error> {
+        if let Some(key) = self.customer_key()? {
+            customer_key::check_part(marker, Some(&key))?;
+        }
+        self.check_upload(marker).await
+    }
+
+    async fn check_upload(&self, marker: &HeaderMap) -> Result<(), S3Error> {
         match marker.contains_key(UPLOAD_ASKS) {
             true => {
                 self.request_asks()?;
@@ -112,9 +148,12 @@ fn asked_by<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>) -> Result<boo
             ENCRYPTION if value == AES256 => asked = true,
             ENCRYPTION => return Err(no_algorithm(value)),
             BUCKET_KEY => {}
+            name if name.starts_with(customer_key::OF_OBJECT) => {}
             name if name.starts_with(MORE) => {
                 return Err(NOT_IMPLEMENTED
-                    .saying("Objects are encrypted with keys of the cluster (AES256), not with keys of clients or of a key service.")
+                    .saying(
+                        "Objects are encrypted with keys of the cluster (AES256) or of clients, not of a key service.",
+                    )
                     .with("Header", name));
             }
             _ => {}
@@ -136,7 +175,7 @@ pub(super) fn show(answer: &mut HeaderMap, swift: &HeaderMap) {
         // What a list of a prefix leads to is known when it is read only.
         false => !swift.contains_key("x-object-manifest"),
     };
-    if is_whole && swift.contains_key(X_CRYPTO_CIPHER) {
+    if is_whole && swift.contains_key(X_CRYPTO_CIPHER) && customer_key_proof(swift).is_none() {
         show_of_upload(answer);
     }
 }
@@ -271,7 +310,8 @@ mod tests {
                 "{value}"
             );
         }
-        for more in ["customer-algorithm", "aws-kms-key-id", "context"] {
+        assert_eq!(asked(&[(customer_key::OF_OBJECT, "x")]), Ok(false));
+        for more in ["aws-kms-key-id", "context"] {
             let name = format!("{MORE}{more}");
             let refused = asked_by([(name.as_str(), "x")].into_iter());
             assert_eq!(refused.unwrap_err().code, NOT_IMPLEMENTED, "{more}");
@@ -283,6 +323,7 @@ mod tests {
         const CIPHER: (&str, &str) = ("x-backend-crypto-cipher", "AES_CTR_256");
         const LARGE: (&str, &str) = ("x-static-large-object", "True");
         const ALL: (&str, &str) = ("x-object-sysmeta-slo-segments-encrypted", "true");
+        const CUSTOMERS: (&str, &str) = ("x-object-sysmeta-s3api-customer-key", "salt:mac");
         for (swift, is_shown, is_shown_of_parts) in [
             (&[][..], false, false),
             (&[CIPHER], true, false),
@@ -290,6 +331,7 @@ mod tests {
             (&[CIPHER, LARGE, ALL], true, true),
             (&[LARGE, ALL], false, false),
             (&[CIPHER, ALL], true, true),
+            (&[CIPHER, LARGE, ALL, CUSTOMERS], false, false),
             (&[CIPHER, ("x-object-manifest", "c/p")], false, false),
         ] {
             let headers: HeaderMap = swift

@@ -22,7 +22,7 @@
 //! | tags | `tagging.rs` |
 //! | object lock: retention, legal hold | `object_lock/` |
 //! | GetObjectAttributes | `attributes.rs` |
-//! | encryption: what asks for it, what says that it is there | `encryption.rs` |
+//! | encryption: what asks for it, what says that it is there | `encryption.rs`; keys of clients: `customer_key.rs` |
 //! | where a bucket's access log is to go | `logging.rs` |
 //! | which events a bucket tells of, and to which target | `notification/` |
 //! | Swift's canned ACLs, and what buckets and objects never have here | `access.rs` |
@@ -38,6 +38,7 @@ mod bucket_policy;
 mod conditional;
 mod copy;
 mod cors;
+mod customer_key;
 mod encryption;
 mod expected_owner;
 mod headers;

@@ -3,6 +3,7 @@
 use super::access_checks::OBJECTS_LIST;
 use super::bucket::empty;
 use super::conditional::WriteGate;
+use super::customer_key::{self, SentKey};
 use super::object_lock::headers as lock_headers;
 use super::{Done, Operation, encryption, headers, versions};
 use crate::checksum::{Algorithm, md5_of_header};
@@ -18,7 +19,9 @@ use http::header::{
 };
 use http::{HeaderMap, Method, StatusCode};
 use peer::Body;
-use request_pipeline::{BypassesGovernance, ClientRequest, Response, object_lock_in, set_object_lock};
+use request_pipeline::{
+    BypassesGovernance, ClientRequest, Response, customer_key_proof, object_lock_in, set_object_lock,
+};
 use std::sync::Arc;
 use vocabulary::EntityPath;
 use vocabulary::range::{ByteRange, RangeSet};
@@ -31,6 +34,10 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     let method = operation.request.method.clone();
     let call = operation.call.clone();
     let mut ask = operation.further(method.clone(), operation.container().with_object(operation.key()));
+    let key = operation.customer_key()?;
+    if let Some(key) = &key {
+        key.open(&mut ask);
+    }
     ask.headers.extend(headers::conditions(&operation.request.headers));
     let range = operation.request.headers.get(RANGE).cloned();
     if call.parameter("partNumber").is_some() && range.is_some() {
@@ -51,17 +58,12 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     let response = operation.send(ask).await;
     let object = || operation.container().with_object(operation.key());
     operation.may_read(&response, object, version).await?;
-    if let Some(number) = part
-        && (response.status() == 416 || (number > 1 && response.status() == 200))
-    {
-        let count = response
-            .headers()
-            .get("x-parts-count")
-            .and_then(|count| count.to_str().ok());
-        return Err(INVALID_PART_NUMBER
-            .about("ActualPartCount", count.unwrap_or("1"))
-            .with("PartNumberRequested", number.to_string()));
+    customer_key::check_answer(&response)?;
+    let says_proof = response.status() == 304 && customer_key_proof(response.headers()).is_some();
+    if response.status().is_success() || says_proof {
+        customer_key::check(response.headers(), key.as_ref())?;
     }
+    check_part_number(part, &response)?;
     if response.status() == 304 {
         return Ok(not_modified(response));
     }
@@ -77,6 +79,7 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
         narrow(&mut head, part, range.as_ref().filter(|_| method == Method::HEAD))?;
     }
     let mut shown = headers::shown(&head.headers);
+    customer_key::show(&mut shown, key.as_ref());
     versions::show(&mut shown, &head.headers);
     lock_headers::show(&mut shown, &head.headers);
     if wants_checksum
@@ -94,6 +97,19 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     headers::override_with(&mut shown, &call.parameters);
     head.headers = shown;
     Ok(Response::from_parts(head, body))
+}
+
+/// Refuses a part that the object does not have.
+fn check_part_number(part: Option<u32>, response: &Response) -> Result<(), S3Error> {
+    let Some(number) = part.filter(|number| response.status() == 416 || (*number > 1 && response.status() == 200))
+    else {
+        return Ok(());
+    };
+    let count = response.headers().get("x-parts-count");
+    let count = count.and_then(|count| count.to_str().ok());
+    Err(INVALID_PART_NUMBER
+        .about("ActualPartCount", count.unwrap_or("1"))
+        .with("PartNumberRequested", number.to_string()))
 }
 
 /// 304 with what it says of the object.
@@ -134,7 +150,8 @@ fn narrow(head: &mut http::response::Parts, part: Option<u32>, range: Option<&He
 /// PutObject.
 pub(super) async fn put(mut operation: Operation<'_>) -> Done {
     let mut stored = headers::stored(&operation.request.headers)?;
-    operation.check_encryption().await?;
+    let encrypts = operation.check_encryption().await?;
+    operation.prove(encrypts.key(), &mut stored);
     stored.extend(operation.list_of_new(OBJECTS_LIST)?);
     if let Some(lock) = operation.asked_lock_of_body().await? {
         set_object_lock(&mut stored, &lock);
@@ -144,15 +161,16 @@ pub(super) async fn put(mut operation: Operation<'_>) -> Done {
         stored.insert(CONTENT_TYPE, DEFAULT_CONTENT_TYPE);
     }
     let entity = operation.container().with_object(operation.key());
-    upload(&mut operation, entity, stored, gate).await
+    upload(&mut operation, entity, stored, (gate, encrypts.key())).await
 }
 
-/// Stores the body of the request as this object (of the bucket or a part), with these headers, once the gate lets it.
+/// Stores the body of the request as this object (of the bucket or a part), with these headers, once the gate lets it;
+/// encrypted with the key of a client where there is one, whose proof is among the headers.
 pub(super) async fn upload(
     operation: &mut Operation<'_>,
     entity: EntityPath,
     mut stored: HeaderMap,
-    gate: Option<Arc<WriteGate>>,
+    (gate, key): (Option<Arc<WriteGate>>, Option<&SentKey>),
 ) -> Done {
     let digest = promised_md5(operation)?;
     if let Some(digest) = &digest {
@@ -182,6 +200,9 @@ pub(super) async fn upload(
     put.headers.extend(stored);
     let (sent, size) = (put.headers.clone(), body.length());
     put.body = body;
+    if let Some(key) = key {
+        key.open(&mut put);
+    }
     if comes_behind {
         let verdict = verdict.clone();
         put.footers = Some(Box::new(move || Ok(checksum_behind(&verdict))));
@@ -190,22 +211,15 @@ pub(super) async fn upload(
     if let Some(refusal) = verdict.refusal() {
         return Err(refusal);
     }
-    if response.status() == 422
-        && let Some(digest) = digest
-    {
-        return Err(BAD_DIGEST.about("ExpectedDigest", digest));
-    }
-    if response.status() == 400 {
-        return Err(INVALID_ARGUMENT.saying(words(response).await));
-    }
     if !response.status().is_success() {
-        return Err(operation.refusal(&response).await);
+        return Err(refusal_of_put(operation, response, digest).await);
     }
     if gate.is_some() && response.status() == 202 {
         // Something newer came by a writer without a condition.
         return Err(CONDITIONAL_REQUEST_CONFLICT.into());
     }
     let mut answer = stored_answer(&response);
+    customer_key::show(answer.headers_mut(), key);
     if is_object {
         operation
             .show_expiry_of_new(answer.headers_mut(), sent, response.headers(), size)
@@ -216,6 +230,15 @@ pub(super) async fn upload(
         show_checksum(answer.headers_mut(), &checksum);
     }
     Ok(answer)
+}
+
+/// What Swift's refusal of an object's PUT is in S3; `digest` is what the client has promised of it.
+async fn refusal_of_put(operation: &Operation<'_>, response: Response, digest: Option<String>) -> S3Error {
+    match (response.status().as_u16(), digest) {
+        (422, Some(digest)) => BAD_DIGEST.about("ExpectedDigest", digest),
+        (400, _) => INVALID_ARGUMENT.saying(words(response).await),
+        _ => operation.refusal(&response).await,
+    }
 }
 
 /// The MD5 that the client says the body has, in hexadecimal.

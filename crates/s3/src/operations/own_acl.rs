@@ -2,7 +2,8 @@
 //!
 //! An object's list lies with its data, as OpenStack's s3api has it, so that PutObjectAcl writes the object anew. It
 //! does so with a time right behind that of the object whose list it replaces: a client's own write that comes
-//! meanwhile is later and stays.
+//! meanwhile is later and stays. What is encrypted with a client's key is written as it is stored, as it needs no key
+//! here.
 
 use super::access_checks::{BUCKETS_LIST, OBJECTS_LIST, header};
 use super::bucket::empty;
@@ -16,6 +17,7 @@ use crate::payload::collect;
 use http::header::{CONTENT_LENGTH, HeaderValue, IF_MATCH};
 use http::{HeaderMap, HeaderName, Method};
 use peer::message::header_names::X_TIMESTAMP;
+use request_pipeline::KeepsSealed;
 use vocabulary::Timestamp;
 use vocabulary::names::quote;
 
@@ -116,6 +118,7 @@ impl Operation<'_> {
         put.set_header("x-copy-from", &quote(&format!("/{}/{}", self.bucket(), self.key())));
         put.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         put.headers.insert(OBJECTS_LIST, header(list)?);
+        put.extensions.insert(KeepsSealed);
         let text = |name: &str| found.get(name).and_then(|value| value.to_str().ok());
         match text(S3_ETAG).filter(|etag| !etag.is_empty()) {
             Some(etag) => put.set_header(LISTED_ETAG, &format!("; s3_etag={etag}")),

@@ -46,6 +46,9 @@ options! {
         /// Origins, separated by commas, whose pages may send requests of S3 (`*`: all), besides those that CORS rules
         /// of buckets name; browsers ask before they do.
         cors_preflight_allow_origin: Vec<String> = "",
+        /// Take keys of clients (SSE-C) only over TLS, from a proxy whose X-Forwarded-Proto says https, or from this
+        /// machine itself.
+        customer_keys_require_tls: bool = "true",
         /// Answer 429 rather than 503 to clients that send too many requests.
         ratelimit_as_client_error: bool = "false",
     }

@@ -23,8 +23,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use listing_engine::better_policy;
 use listing_engine::wire::{PolicyClaim, Summary};
 use peer::message::header_names::{
-    X_ALLOW_RESERVED_NAMES, X_BACKEND_DELETE_TIMESTAMP, X_BACKEND_PUT_TIMESTAMP, X_BACKEND_TIMESTAMP, X_POLICY_INDEX,
-    X_STATUS_CHANGED_AT,
+    X_ALLOW_RESERVED_NAMES, X_BACKEND_DELETE_TIMESTAMP, X_BACKEND_PUT_TIMESTAMP, X_BACKEND_TIMESTAMP,
+    X_CRYPTO_AS_STORED, X_POLICY_INDEX, X_STATUS_CHANGED_AT,
 };
 use peer::message::{ReadContainer, RowChange, UpdateContainer};
 pub use record::ACCOUNT as MISPLACED_OBJECTS;
@@ -309,8 +309,9 @@ impl ContainerReconciler {
     }
 }
 
-/// About what a policy has.
+/// About what a policy has; what is encrypted stays as it is, as nothing here has the keys of clients.
 fn at(mut ask: InternalRequest, policy: PolicyIndex) -> InternalRequest {
+    ask.headers.insert(X_CRYPTO_AS_STORED, HeaderValue::from_static("true"));
     ask.headers.insert(X_POLICY_INDEX, HeaderValue::from(policy.0));
     ask
 }

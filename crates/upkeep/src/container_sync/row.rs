@@ -1,8 +1,9 @@
 //! One row of a synced container, carried to the other side.
 //!
-//! Always holds: what is sent has the time that it has here, so that the newer of two sides wins whatever
-//! the order; what the other side has already, or something newer, is not sent again; a body takes as long as it moves,
-//! and no longer; a server that thanks for an object before it has taken all of it is not believed.
+//! Always holds: what is sent has the time that it has here, so that the newer of two sides wins whatever the order;
+//! what the other side has already, or something newer, is not sent again; a body takes as long as it moves, and no
+//! longer; a server that thanks for an object before it has taken all of it is not believed. What is encrypted with
+//! the key of a client (S3's SSE-C) is not sent, as nothing here can read it: it stays due, and the log names it.
 
 use super::NAME;
 use super::target::{HttpProxy, SyncTarget};
@@ -11,7 +12,7 @@ use crate::internal_client::{InternalClient, InternalRequest, is_of_object};
 use crate::peer_failures::PeerFailures;
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::ObjectRow;
-use peer::message::header_names::{X_NEWEST, X_POLICY_INDEX, X_TIMESTAMP};
+use peer::message::header_names::{X_CUSTOMER_KEY_PROOF, X_NEWEST, X_POLICY_INDEX, X_TIMESTAMP};
 use peer::message::{Message, RawRequest, RequestContext};
 use peer::{Address, Body, Call, Meter, PeerError, Peers, Response, Timeouts};
 use std::pin::pin;
@@ -106,6 +107,15 @@ impl Carrier {
             .await
             .map_err(|error| Fault::peer(error.to_string()))?;
         let (head, body) = source.into_parts();
+        if head
+            .headers
+            .get(X_CUSTOMER_KEY_PROOF)
+            .is_some_and(|proof| !proof.is_empty())
+        {
+            return Err(Fault::data(
+                "it is encrypted with a client's key (SSE-C), without which it cannot be sent",
+            ));
+        }
         let written = time_of(&head.headers);
         if written < time {
             return Err(Fault::peer(format!("only an older version ({written}) was found")));
@@ -265,8 +275,8 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(60);
     const TIME: &str = "0000000005.00000";
 
-    /// Has every object, of ten bytes.
-    struct Source;
+    /// Has every object, of ten bytes, which may be encrypted with a client's key.
+    struct Source(&'static str);
 
     #[async_trait::async_trait]
     impl HttpService for Source {
@@ -277,6 +287,8 @@ mod tests {
             response
                 .headers_mut()
                 .insert(X_TIMESTAMP, HeaderValue::from_static(TIME));
+            let proof = HeaderValue::from_static(self.0);
+            response.headers_mut().insert(X_CUSTOMER_KEY_PROOF, proof);
             response
         }
     }
@@ -303,11 +315,15 @@ mod tests {
 
     /// Whether a row counts as synced then.
     async fn carried(status: u16, reads: bool, deleted: bool) -> bool {
+        carried_of("", status, reads, deleted).await
+    }
+
+    async fn carried_of(proof: &'static str, status: u16, reads: bool, deleted: bool) -> bool {
         let world = World::real();
         let mut peers = Peers::new(world.clone());
         peers.register("127.0.0.1", 80, Arc::new(OtherSide { status, reads }));
         let carrier = Carrier {
-            client: InternalClient::new(world.clone(), Arc::new(Source), "test", 1),
+            client: InternalClient::new(world.clone(), Arc::new(Source(proof)), "test", 1),
             world,
             peers: Arc::new(peers),
             proxies: vec![],
@@ -338,6 +354,12 @@ mod tests {
         assert!(!carried(201, false, false).await, "it cannot have what it has not read");
         assert!(carried(202, false, false).await, "it has something newer");
         assert!(!carried(503, true, false).await);
+    }
+
+    #[tokio::test]
+    async fn what_a_clients_key_has_encrypted_is_not_sent() {
+        assert!(!carried_of("salt:mac", 201, true, false).await);
+        assert!(carried_of("salt:mac", 204, true, true).await, "it can be deleted");
     }
 
     #[tokio::test]

@@ -18,12 +18,15 @@ mod carried;
 mod heartbeat;
 mod wish;
 
+use crate::encryption;
 use carried::{Carried, Query};
 use http::header::{ACCESS_CONTROL_ALLOW_METHODS, ALLOW, CONTENT_LENGTH, HeaderValue};
 use http::{HeaderName, Method, StatusCode};
 use peer::Body;
 use peer::message::header_names::X_POLICY_INDEX;
-use request_pipeline::{ClientRequest, Feature, Next, Response, WriteOrigin, reply, set_header};
+use request_pipeline::{
+    ClientRequest, CopySourceKey, CustomerKey, Feature, KeepsSealed, Next, Response, WriteOrigin, reply, set_header,
+};
 use settings::CopySettings;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,6 +98,10 @@ impl Copy {
             return reply::status(413);
         };
         let (head, body) = found.into_parts();
+        request.extensions.remove::<CopySourceKey>();
+        if request.extensions.get::<KeepsSealed>().is_some() {
+            encryption::carry(&head.extensions, &mut request);
+        }
         let carried = Carried::of(head.status, &head.headers, &mut query);
         let summary = carried.load(&mut request, &source);
         query.write(&mut request);
@@ -131,6 +138,10 @@ fn ask_for(request: &ClientRequest, source: &Arc<EntityPath>, query: &Query) -> 
         "expect",
     ] {
         asked.headers.remove(name);
+    }
+    asked.extensions.remove::<CustomerKey>();
+    if let Some(CopySourceKey(key)) = asked.extensions.remove() {
+        asked.extensions.insert::<CustomerKey>(key);
     }
     asked.headers.remove(X_POLICY_INDEX);
     asked.set_header("x-newest", "true");

@@ -5,8 +5,10 @@
 
 use super::{Kept, SOURCE};
 use crate::access::authorised;
+use crate::encryption;
 use http::Method;
-use http::header::{CONTENT_LENGTH, ETAG, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, ETAG, HeaderName, HeaderValue};
+use http::response::Parts;
 use peer::message::header_names::BACKEND_PREFIX;
 use request_pipeline::{ClientRequest, Response, reply};
 use vocabulary::conditional::bare_etag;
@@ -46,22 +48,23 @@ impl Kept<'_> {
     /// Copies what is there now to the versions, if there is anything.
     pub(super) async fn keep_current(&self, request: &ClientRequest) -> Result<(), Response> {
         self.authorise(request).await?;
-        let Some((headers, body)) = self.fetch(request, &self.entity).await? else {
+        let Some((head, body)) = self.fetch(request, &self.entity).await? else {
             return Ok(());
         };
-        let written = headers
+        let written = head
+            .headers
             .get("x-timestamp")
             .and_then(|time| time.to_str().ok()?.parse().ok());
         let version = self.version_at(written.unwrap_or_default());
-        self.store(request, version, &headers, body).await
+        self.store(request, version, &head, body).await
     }
 
     /// Copies a version over the current object. `false` when it has gone meanwhile.
     pub(super) async fn restore(&self, request: &ClientRequest, version: &EntityPath) -> Result<bool, Response> {
-        let Some((headers, body)) = self.fetch(request, version).await? else {
+        let Some((head, body)) = self.fetch(request, version).await? else {
             return Ok(false);
         };
-        self.store(request, EntityPath::clone(&self.entity), &headers, body)
+        self.store(request, EntityPath::clone(&self.entity), &head, body)
             .await?;
         Ok(true)
     }
@@ -71,10 +74,11 @@ impl Kept<'_> {
         &self,
         request: &ClientRequest,
         entity: &EntityPath,
-    ) -> Result<Option<(HeaderMap, peer::Body)>, Response> {
+    ) -> Result<Option<(Parts, peer::Body)>, Response> {
         let mut get = request.subrequest(Method::GET, entity.clone(), SOURCE).preauthorised();
         get.set_header("x-newest", "true");
         get.query = "symlink=get".into();
+        encryption::read_sealed(&mut get);
         let found = self.next.clone().run(get).await;
         if found.status() == http::StatusCode::NOT_FOUND {
             return Ok(None);
@@ -89,16 +93,17 @@ impl Kept<'_> {
         };
         let (mut head, body) = found.into_parts();
         head.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
-        Ok(Some((head.headers, body)))
+        Ok(Some((head, body)))
     }
 
     async fn store(
         &self,
         request: &ClientRequest,
         entity: EntityPath,
-        found: &HeaderMap,
+        head: &Parts,
         body: peer::Body,
     ) -> Result<(), Response> {
+        let found = &head.headers;
         let mut put = request.subrequest(Method::PUT, entity, SOURCE).preauthorised();
         let wanted =
             |name: &&HeaderName| !NOT_KEPT.contains(&name.as_str()) && !name.as_str().starts_with(BACKEND_PREFIX);
@@ -110,6 +115,7 @@ impl Kept<'_> {
         }
         put.headers.insert(CONTENT_LENGTH, found[CONTENT_LENGTH].clone());
         put.own_content_type = true;
+        encryption::carry(&head.extensions, &mut put);
         put.body = body;
         check(&self.next.clone().run(put).await)
     }

@@ -11,6 +11,7 @@ use super::{
     Asked, DELETE_MARKER, LINK_MARK, ObjectVersioning, SOURCE, allow_hidden, authorise_write, not_kept, refused,
     show_version,
 };
+use crate::encryption;
 use http::header::{
     CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH, LAST_MODIFIED, LOCATION, TRANSFER_ENCODING,
 };
@@ -390,6 +391,7 @@ async fn keep_unversioned(asked: &Asked, request: &ClientRequest, next: &Next) -
     let mut get = request.subrequest(Method::GET, own, SOURCE).preauthorised();
     get.query = "symlink=get".into();
     get.set_header("x-newest", "true");
+    encryption::read_sealed(&mut get);
     let found = next.clone().run(get).await;
     match found.status() {
         StatusCode::NOT_FOUND => return Ok(false),
@@ -414,6 +416,7 @@ async fn keep_unversioned(asked: &Asked, request: &ClientRequest, next: &Next) -
     if let Some(length) = head.headers.get(CONTENT_LENGTH) {
         put.headers.insert(CONTENT_LENGTH, length.clone());
     }
+    encryption::carry(&head.extensions, &mut put);
     put.body = body;
     let kept = next.clone().run(put).await;
     match kept.status().is_success() {

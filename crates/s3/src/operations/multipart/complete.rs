@@ -7,7 +7,7 @@ use super::super::access_checks::{OBJECTS_LIST, UPLOADS_LIST};
 use super::super::conditional::LONG_LEASE;
 use super::super::headers::size as size_of;
 use super::super::object_lock::parts::noted_lock;
-use super::super::{Done, Operation, document, encryption, versions};
+use super::super::{Done, Operation, customer_key, document, encryption, versions};
 use super::checksums::Claims;
 use super::list::SegmentRow;
 use super::{HAS_CONTENT_TYPE, Named, OBJECTS_CONTENT_TYPE, OpenUpload, UPLOAD_OF_OBJECT};
@@ -24,7 +24,7 @@ use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, Header
 use md5::{Digest, Md5};
 use peer::Body;
 use peer::message::header_names::{X_OBJECT_TAGS, X_SEGMENTS_LOCKED};
-use request_pipeline::{ClientRequest, Response, set_object_lock};
+use request_pipeline::{ClientRequest, Response, customer_key_proof, set_object_lock};
 use std::collections::HashMap;
 use vocabulary::EntityPath;
 use vocabulary::object_lock::ObjectLock;
@@ -73,7 +73,7 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
         }
         Err(error) => return Err(error),
     };
-    operation.check_encryption_of(&open.headers).await?;
+    operation.check_encryption_of_whole(&open.headers).await?;
     let parts = operation.parts(&open.id).await?;
     operation.check_sizes(&open, &parts, &named)?;
     let checksum = operation.checksum_of_whole(&open, &named, &claims).await?;
@@ -114,11 +114,14 @@ async fn shown(
     mut answer: Response,
     (sent, stored, size): (HeaderMap, &HeaderMap, Option<u64>),
 ) -> Response {
+    let is_customers = customer_key_proof(&sent).is_some();
     operation
         .show_expiry_of_new(answer.headers_mut(), sent, stored, size)
         .await;
     versions::show(answer.headers_mut(), stored);
-    encryption::show_of_parts(answer.headers_mut(), stored);
+    if !is_customers {
+        encryption::show_of_parts(answer.headers_mut(), stored);
+    }
     answer
 }
 
@@ -275,6 +278,7 @@ fn manifest(operation: &Operation<'_>, open: &OpenUpload, named: &[Named], etag:
     let mut put = operation.further(Method::PUT, operation.container().with_object(operation.key()));
     put.query = "multipart-manifest=put".into();
     put.headers.extend(kept(&open.headers));
+    customer_key::carry_proof(&open.headers, &mut put.headers);
     put.headers.insert(CONTENT_LENGTH, HeaderValue::from(list.len()));
     put.headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     for (name, text) in [

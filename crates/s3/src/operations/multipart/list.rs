@@ -1,7 +1,7 @@
 //! ListParts and ListMultipartUploads.
 
 use super::super::listing::rows_of;
-use super::super::{Done, Operation, document, listed_time};
+use super::super::{Done, Operation, customer_key, document, listed_time};
 use crate::checksum_of_parts::WantedChecksum;
 use crate::error::{INVALID_ARGUMENT, S3Error};
 use crate::xml::XmlWriter;
@@ -71,6 +71,9 @@ pub(in super::super) async fn parts(operation: Operation<'_>) -> Done {
         .number("part-number-marker", 0, i32::MAX as u32)?
         .unwrap_or_default();
     let open = operation.open_upload().await?;
+    if let Some(key) = operation.customer_key()? {
+        customer_key::check_part(&open.headers, Some(&key))?;
+    }
     let mut parts = operation.parts(&open.id).await?;
     parts.retain(|(number, _)| *number > marker);
     let page = max_parts.min(most) as usize;

@@ -26,7 +26,7 @@ pub(super) mod part;
 
 use super::access_checks::UPLOADS_LIST;
 use super::object_lock::parts;
-use super::{Done, Operation, document, encryption, headers};
+use super::{Done, Operation, customer_key, document, encryption, headers};
 use crate::checksum_of_parts::StoredChecksum;
 use crate::checksum_of_parts::WantedChecksum;
 use crate::error::{INTERNAL_ERROR, NO_SUCH_UPLOAD, S3Error};
@@ -77,6 +77,7 @@ pub(super) async fn create(operation: Operation<'_>) -> Done {
     }
     let encrypts = operation.check_encryption().await?;
     encrypts.note(&mut stored);
+    operation.prove(encrypts.key(), &mut stored);
     stored.extend(operation.list_of_new(UPLOADS_LIST)?);
     if let Some(lock) = operation.asked_lock().await? {
         parts::note_lock(&mut stored, &lock);
@@ -104,6 +105,7 @@ pub(super) async fn create(operation: Operation<'_>) -> Done {
     if operation.service.encrypts {
         encryption::show_of_upload(answer.headers_mut());
     }
+    customer_key::show(answer.headers_mut(), encrypts.key());
     if let Some(WantedChecksum { algorithm, kind }) = checksum {
         let headers = answer.headers_mut();
         headers.insert("x-amz-checksum-algorithm", HeaderValue::from_static(algorithm.shown()));

@@ -1,15 +1,16 @@
 //! Parts: UploadPart, UploadPartCopy.
 
 use super::super::copy::{copied, look_at_source, source};
+use super::super::customer_key::{self, SentKey};
 use super::super::object::upload;
 use super::super::{Done, Operation};
+use super::OpenUpload;
 use crate::checksum::{Algorithm, PassingChecksum};
 use crate::checksum_of_parts::{STORED_CHECKSUM, StoredChecksum};
 use crate::error::{ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_RANGE};
 use http::Method;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RANGE};
 use request_pipeline::ClientRequest;
-use vocabulary::EntityPath;
 
 const RANGE_OF_SOURCE: &str = "x-amz-copy-source-range";
 
@@ -18,32 +19,35 @@ pub(in super::super) async fn put(mut operation: Operation<'_>) -> Done {
     let number = number_of(&operation)?;
     let open = operation.open_upload().await?;
     open.check_algorithm(algorithm_sent(&operation))?;
-    operation.check_encryption_of(&open.headers).await?;
+    let key = operation.check_encryption_of(&open.headers).await?;
     let mut stored = HeaderMap::new();
+    customer_key::carry_proof(&open.headers, &mut stored);
     stored.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     let part = operation.part(&open.id, number);
-    upload(&mut operation, part, stored, None).await
+    upload(&mut operation, part, stored, (None, key.as_ref())).await
 }
 
 /// UploadPartCopy: of a whole object or of a range of it.
 pub(in super::super) async fn copy(operation: Operation<'_>) -> Done {
     let number = number_of(&operation)?;
     let open = operation.open_upload().await?;
-    operation.check_encryption_of(&open.headers).await?;
+    let key = operation.check_encryption_of(&open.headers).await?;
+    let source_key = operation.source_key()?;
     let source = source(&operation)?;
-    let found = look_at_source(&operation, &source).await?;
+    let found = look_at_source(&operation, &source, source_key.as_ref()).await?;
     let range = operation.request.headers.get(RANGE_OF_SOURCE).cloned();
     if let Some(range) = &range {
         check_range(range.to_str().unwrap_or_default(), &found)?;
     }
     if let Some(wanted) = open.wanted_checksum() {
-        let mut get = source.read(&operation);
+        let mut get = source.read(&operation, source_key.as_ref());
         get.headers.extend(range.map(|range| (RANGE, range)));
-        let part = operation.part(&open.id, number);
-        return copy_with_checksum(&operation, get, part, wanted.algorithm).await;
+        let put = put_of_copy(&operation, &open, number, key.as_ref());
+        return copy_with_checksum(&operation, get, put, (wanted.algorithm, key.as_ref())).await;
     }
-    let mut put = operation.further(Method::PUT, operation.part(&open.id, number));
-    source.ask(&operation, &mut put);
+    let mut put = put_of_copy(&operation, &open, number, key.as_ref());
+    source.ask(&operation, source_key.as_ref(), &mut put);
+    customer_key::carry_proof(&open.headers, &mut put.headers);
     put.set_header("x-fresh-metadata", "true");
     put.headers
         .insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
@@ -52,15 +56,30 @@ pub(in super::super) async fn copy(operation: Operation<'_>) -> Done {
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
     }
-    Ok(copied(&operation, response.headers(), "CopyPartResult", None))
+    Ok(copied(
+        &operation,
+        response.headers(),
+        "CopyPartResult",
+        (None, key.as_ref()),
+    ))
+}
+
+/// The PUT of a part that becomes a copy, encrypted with the key of the client where there is one.
+fn put_of_copy(operation: &Operation<'_>, open: &OpenUpload, number: u32, key: Option<&SentKey>) -> ClientRequest {
+    let mut put = operation.further(Method::PUT, operation.part(&open.id, number));
+    customer_key::carry_proof(&open.headers, &mut put.headers);
+    if let Some(key) = key {
+        key.open(&mut put);
+    }
+    put
 }
 
 /// Copies what the request reads, of an upload with checksums: the bytes come through here.
 async fn copy_with_checksum(
     operation: &Operation<'_>,
     get: ClientRequest,
-    part: EntityPath,
-    algorithm: Algorithm,
+    mut put: ClientRequest,
+    (algorithm, key): (Algorithm, Option<&SentKey>),
 ) -> Done {
     let response = operation.send(get).await;
     if !response.status().is_success() {
@@ -73,7 +92,6 @@ async fn copy_with_checksum(
         return Err(ENTITY_TOO_LARGE.about("MaxSizeAllowed", most.to_string()));
     }
     let (body, passing) = PassingChecksum::of(response.into_body(), algorithm);
-    let mut put = operation.further(Method::PUT, part);
     put.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     put.headers
         .insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
@@ -96,7 +114,7 @@ async fn copy_with_checksum(
         operation,
         response.headers(),
         "CopyPartResult",
-        Some(&checksum()),
+        (Some(&checksum()), key),
     ))
 }
 
