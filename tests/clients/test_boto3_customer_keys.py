@@ -4,6 +4,7 @@ older versions do with such objects needs no key; keys are in no log and on no d
 import base64
 import hashlib
 import io
+import json
 
 import pytest
 from boto3.s3.transfer import TransferConfig
@@ -268,6 +269,19 @@ def test_copies(servers):
                  for number, part in ((1, copied), (2, last))]
         s3.complete_multipart_upload(**which, MultipartUpload={"Parts": parts})
         only_with(s3, ONE, BIG[3:5 * MIB + 3] + SECRET, Bucket=bucket, Key="made")
+
+
+def test_a_large_object_of_swifts_does_not_open_its_segments(servers):
+    s3, swift = servers.gateway(), servers.swift()
+    bucket = made(s3, "segments")
+    s3.put_object(Bucket=bucket, Key="closed", Body=SECRET, **ONE)
+    swift.do("PUT", bucket, "list", query="?multipart-manifest=put", body=json.dumps([{"path": f"/{bucket}/closed"}]), expect=201)
+    assert b"customer-key" in swift.do("GET", bucket, "list", expect=400).body
+    assert code_of(s3.get_object, Bucket=bucket, Key="list") == "InvalidRequest"
+    assert code_of(s3.copy_object, Bucket=bucket, Key="copy", CopySource=f"{bucket}/list") == "InvalidRequest"
+    begun = s3.create_multipart_upload(Bucket=bucket, Key="copy")["UploadId"]
+    part = {"Bucket": bucket, "Key": "copy", "UploadId": begun, "PartNumber": 1, "CopySource": f"{bucket}/list"}
+    assert code_of(s3.upload_part_copy, **part) == "InvalidRequest"
 
 
 def test_older_versions_stay_closed(servers):

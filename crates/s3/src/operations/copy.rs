@@ -108,6 +108,7 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
     }
     let mut sent = put.headers.clone();
     let response = operation.send(put).await;
+    customer_key::check_answer(&response)?;
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
     }

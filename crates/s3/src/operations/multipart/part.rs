@@ -53,6 +53,7 @@ pub(in super::super) async fn copy(operation: Operation<'_>) -> Done {
         .insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     put.headers.extend(range.map(|range| (RANGE, range)));
     let response = operation.send(put).await;
+    customer_key::check_answer(&response)?;
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
     }
@@ -82,6 +83,7 @@ async fn copy_with_checksum(
     (algorithm, key): (Algorithm, Option<&SentKey>),
 ) -> Done {
     let response = operation.send(get).await;
+    customer_key::check_answer(&response)?;
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
     }
