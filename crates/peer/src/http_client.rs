@@ -2,34 +2,27 @@
 //!
 //! A connection serves one request at a time and goes back to its server's pool once its answer has
 //! been read to the end; one that broke is forgotten. A request that meets a connection which the
-//! other side closed in the meantime is sent again on a new one: a write to a node ([`HttpClient::send`]) only when
-//! none of it has left, or when its body waits for the node's word, a read, and what is in memory
-//! ([`HttpClient::fetch`]), in any case.
+//! other side closed in the meantime is sent again on a new one: a request to a node ([`HttpClient::send`]) when none of
+//! it has left, or when it may arrive twice (`repeated.rs`), one of [`HttpClient::fetch`] in any case.
 //! With `Expect: 100-continue` the body waits for the node's word ([`crate::Feed::started`] then
 //! tells the feeder); a node that neither continues nor refuses runs into the response time-out.
 //! A body with a footer goes as MIME (`footer_mime.rs`), and only to a node that says it understands it.
 //! Always holds: idle connections are bounded, of one server and of all (`idle.rs`).
 
-use crate::body::{Body, BodyError};
+use crate::body::Body;
 use crate::cluster_tls::ClusterClient;
 use crate::connect::{Connector, HttpConnection, PeerError, Timeouts};
 use crate::footer_mime;
 use crate::idle::{IdleConnections, MAX_IDLE};
-use crate::message::header_names::X_OBJ_METADATA_FOOTER;
-use crate::message::{Message, RequestContext};
-use crate::{Call, Digest, RawCall, Response, Url};
+use crate::message::Message;
+use crate::repeated::{HeldRequest, Repeated};
+use crate::{Call, RawCall, Response, Url};
 use bytes::Bytes;
-use futures_util::Stream;
-use http::Method;
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
 use world::World;
 
@@ -89,17 +82,21 @@ impl HttpClient {
             authority: format!("{host}:{port}"),
             over_tls: false,
         };
-        let mut repeated = Repeated::read(&call);
+        let mut repeated = Repeated::of(&call);
         let (mut request, held) = into_request(&node.authority, call, || self.boundary())?;
         repeated = held.map_or(repeated, Repeated::Held);
+        let mut is_repeated = false;
         for _ in 0..=MAX_IDLE {
             let Some(connection) = self.take_idle(&node) else { break };
             request = match self.exchange(connection, request, timeouts.response).await {
-                Ok(exchanged) => return Ok(self.streaming(node, exchanged)),
+                Ok(exchanged) => return Ok(repeated.judge(self.streaming(node, exchanged), is_repeated)),
                 Err((_, Some(unsent))) => *unsent,
                 // The node may have closed it just as the request left.
-                Err((PeerError::Broken(why), None)) => match repeated.once_more(&node.authority)? {
-                    Some(request) => request,
+                Err((PeerError::Broken(why), None)) => match once_more(&mut repeated, &node.authority)? {
+                    Some(request) => {
+                        is_repeated = true;
+                        request
+                    }
                     None => return Err(PeerError::Broken(why)),
                 },
                 Err((error, None)) => return Err(error),
@@ -107,7 +104,8 @@ impl HttpClient {
         }
         let opening = self.connector.open(host, port, node.over_tls, timeouts.connect);
         let exchanged = self.exchange(opening.await?, request, timeouts.response).await;
-        Ok(self.streaming(node, exchanged.map_err(|(error, _)| error)?))
+        let response = self.streaming(node, exchanged.map_err(|(error, _)| error)?);
+        Ok(repeated.judge(response, is_repeated))
     }
 
     /// Sends a request that may arrive twice to the server of `url` and collects the answer: at most `most` bytes, all
@@ -246,34 +244,12 @@ async fn give_back(idle: &Pool, server: Server, mut connection: HttpConnection) 
     }
 }
 
-/// What can be sent once more after it has left.
-#[expect(clippy::large_enum_variant, reason = "one for each request, on its way")]
-enum Repeated {
-    /// Nothing: the node may have done what was asked.
-    Never,
-    /// A call that changes nothing.
-    Read(RequestContext, Message),
-    /// A request whose body waits: before it the node does nothing that lasts.
-    Held(HeldRequest),
-}
-
-impl Repeated {
-    fn read(call: &Call) -> Self {
-        match call.message.method() {
-            Method::GET | Method::HEAD => Self::Read(call.context.clone(), call.message.clone()),
-            _ => Self::Never,
-        }
-    }
-
-    fn once_more(&mut self, node: &str) -> Result<Option<http::Request<Body>>, PeerError> {
-        match self {
-            Self::Never => Ok(None),
-            Self::Read(context, message) => {
-                let call = Call::new(context.clone(), message.clone());
-                into_request(node, call, String::new).map(|(request, _)| Some(request))
-            }
-            Self::Held(held) => Ok(held.request()),
-        }
+/// The request again, where it may arrive twice.
+fn once_more(repeated: &mut Repeated, node: &str) -> Result<Option<http::Request<Body>>, PeerError> {
+    match repeated {
+        Repeated::Never => Ok(None),
+        Repeated::Call(again) => into_request(node, again.call(), String::new).map(|(request, _)| Some(request)),
+        Repeated::Held(held) => Ok(held.request()),
     }
 }
 
@@ -336,84 +312,4 @@ fn with_length(call: Call) -> RawCall {
         _ => {}
     }
     call
-}
-
-/// A request whose body is kept back until the node has said `100 Continue`; one with a footer for good when the node
-/// does not say with it that it reads those.
-struct HeldRequest {
-    head: http::request::Parts,
-    length: Option<u64>,
-    digest: Option<Digest>,
-    has_footer: bool,
-    /// Until it begins.
-    body: HeldBody,
-}
-
-type HeldBody = Arc<Mutex<Option<Body>>>;
-
-impl HeldRequest {
-    fn new(request: http::Request<Body>, has_footer: bool) -> Self {
-        let (head, body) = request.into_parts();
-        Self {
-            head,
-            length: body.length(),
-            digest: body.digest(),
-            has_footer,
-            body: Arc::new(Mutex::new(Some(body))),
-        }
-    }
-
-    /// To be sent; `None` once the body has begun. What was made before this gets no body any more.
-    fn request(&mut self) -> Option<http::Request<Body>> {
-        let body = self.body.lock().take()?;
-        self.body = Arc::new(Mutex::new(Some(body)));
-        let (open, gate) = oneshot::channel();
-        let held = Held::Waits(gate, self.body.clone());
-        let body = Body::stream(held, self.length);
-        let body = self.digest.iter().cloned().fold(body, Body::with_digest);
-        let mut request = http::Request::from_parts(self.head.clone(), body);
-        let (open, has_footer) = (Mutex::new(Some(open)), self.has_footer);
-        hyper::ext::on_informational(&mut request, move |informational| {
-            if informational.status() == http::StatusCode::CONTINUE
-                && let Some(open) = open.lock().take()
-                && (!has_footer || says_yes(informational.headers().get(X_OBJ_METADATA_FOOTER)))
-            {
-                // The body may be gone already; then there is nothing to open.
-                let _ = open.send(());
-            }
-        });
-        Some(request)
-    }
-}
-
-fn says_yes(value: Option<&http::HeaderValue>) -> bool {
-    value.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"yes"))
-}
-
-/// The body of one attempt.
-enum Held {
-    Waits(oneshot::Receiver<()>, HeldBody),
-    Flows(Body),
-}
-
-impl Stream for Held {
-    type Item = Result<Bytes, BodyError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Self::Waits(gate, body) = &mut *self {
-            let is_open = ready!(Pin::new(gate).poll(context)).is_ok();
-            // A closed gate leaves the body to the next attempt.
-            let body = is_open.then(|| body.lock().take()).flatten();
-            let Some(body) = body else {
-                // Refused with a final answer: nothing of the body is wanted. Or it goes over another connection.
-                return Poll::Ready(Some(Err(BodyError::Abandoned)));
-            };
-            *self = Self::Flows(body);
-        }
-        match &mut *self {
-            Self::Flows(body) => http_body::Body::poll_frame(Pin::new(body), context)
-                .map(|frame| frame.map(|f| f.map(|f| f.into_data().unwrap_or_default()))),
-            Self::Waits(..) => Poll::Pending,
-        }
-    }
 }

@@ -55,6 +55,7 @@ pub mod peers;
 pub mod proxied;
 pub mod refusals;
 mod refused_certificate;
+mod repeated;
 mod requests;
 mod shares;
 pub mod ssync;

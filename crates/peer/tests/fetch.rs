@@ -1,18 +1,19 @@
 //! Requests to servers that are no storage nodes: the connection that is kept, one that was closed meanwhile, answers
-//! that are too long or too late. Reads of nodes, and uploads that
-//! have not begun, survive a closed connection as well.
+//! that are too long or too late. Reads of nodes, writes that may arrive twice, and uploads that have not begun, survive a
+//! closed connection as well.
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http::{HeaderMap, HeaderValue, Method, Request};
+use peer::message::{DeleteObject, Message, PutObject, RequestContext};
 use peer::{Body, Call, HttpClient, PeerError, RawCall, Target, Timeouts, Url};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use vocabulary::{EntityPath, Partition};
+use vocabulary::{EntityPath, Partition, Timestamp};
 use world::{Stream, World};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -141,6 +142,87 @@ async fn a_body_that_waits_for_the_nodes_word_goes_over_another_connection() {
     assert_eq!(server.connections.load(Ordering::SeqCst), 2);
 }
 
+/// A server that closes its first connection over the second request, and answers each other one with `head`.
+fn start_closing(world: &World, head: String) -> u16 {
+    let listener = world.network.listen("127.0.0.1", 0, 16).unwrap();
+    let port = listener.address().unwrap().port();
+    tokio::spawn(async move {
+        for number in 0..2 {
+            let Ok((mut stream, _)) = listener.accept().await else {
+                return;
+            };
+            for request in 0..2 {
+                let mut read = Vec::new();
+                while !read.ends_with(b"\r\n\r\n") {
+                    read.push(stream.read_u8().await.unwrap());
+                }
+                if String::from_utf8_lossy(&read).starts_with("PUT") {
+                    stream.read_exact(&mut [0; BODY.len()]).await.unwrap();
+                }
+                if (number, request) == (0, 1) {
+                    break;
+                }
+                stream.write_all(head.as_bytes()).await.unwrap();
+                if number == 1 {
+                    return;
+                }
+            }
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn a_write_of_an_object_is_repeated_and_what_it_finds_of_itself_is_no_refusal() {
+    let time: Timestamp = "1700000000.00000".parse().unwrap();
+    let put = PutObject {
+        timestamp: time.into(),
+        ..PutObject::new(target())
+    };
+    let conditional = PutObject {
+        if_none_match: Some(HeaderValue::from_static("*")),
+        ..put.clone()
+    };
+    let delete = DeleteObject {
+        timestamp: time.into(),
+        ..DeleteObject::new(target())
+    };
+    let expire = DeleteObject {
+        if_delete_at: time.into(),
+        ..delete.clone()
+    };
+    let own = "1700000000.00000";
+    let of = |status: &str, stored: &str| {
+        format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nX-Backend-Timestamp: {stored}\r\n\r\n")
+    };
+    let cases: [(Message, String, Option<u16>); 7] = [
+        (put.clone().into(), of("201 Created", own), Some(201)),
+        (put.clone().into(), of("409 Conflict", own), Some(201)),
+        (put.into(), of("409 Conflict", "1700000000.00001"), Some(409)),
+        (conditional.into(), of("409 Conflict", own), None),
+        (delete.clone().into(), of("409 Conflict", own), Some(204)),
+        (delete.into(), of("404 Not Found", own), Some(404)),
+        (expire.into(), of("409 Conflict", own), None),
+    ];
+    for (message, head, expected) in cases {
+        let world = World::real();
+        let port = start_closing(&world, head.clone());
+        let client = HttpClient::new(world);
+        let url = Url::parse(&format!("http://127.0.0.1:{port}/v3/")).unwrap();
+        // Its connection is kept when this ends.
+        client.fetch(&url, get(), MOST, PATIENCE).await.unwrap();
+        let body = match message.method() {
+            Method::PUT => Body::whole(BODY),
+            _ => Body::empty(),
+        };
+        let method = message.method();
+        let call = Call::new(RequestContext::default(), message).with_body(body);
+        let sent = client.send("127.0.0.1", port, call, TIMEOUTS).await;
+        let status = sent.ok().map(|response| response.status().as_u16());
+        assert_eq!(status, expected, "{method} {head}");
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_is_too_long_is_refused() {
     let world = World::real();
@@ -156,7 +238,7 @@ async fn a_server_that_does_not_answer_is_not_waited_for() {
     let listener = world.network.listen("127.0.0.1", 0, 16).unwrap();
     let port = listener.address().unwrap().port();
     let client = HttpClient::new(world);
-    let url = Url::parse(&format!("http://127.0.0.1:{port}/")).unwrap();
+    let url = Url::parse(&format!("http://127.0.0.1:{port}/v3/")).unwrap();
     let fetched = client
         .fetch(&url.with("/"), get(), MOST, Duration::from_millis(50))
         .await;
