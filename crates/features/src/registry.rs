@@ -329,21 +329,13 @@ pub fn build(context: &FeatureContext<'_>) -> Result<Vec<Arc<dyn Feature>>, Sett
         let names: Vec<&str> = pipeline.iter().map(|stage| stage.egg).collect();
         tracing::info!("required filters were added, the pipeline is {}", names.join(" "));
     }
-    make(context, &with_notifications(pipeline))
+    make(context, &with_notifications(pipeline, NOTIFICATIONS))
 }
 
 /// The features of a gateway that no client reaches, outermost first: those that are named and no others, the
-/// gatekeeper above all. Where versions are kept, what lifecycle rules delete is told.
+/// gatekeeper above all. Where versions are kept, what lifecycle rules delete is an event.
 pub fn build_internal(context: &FeatureContext<'_>) -> Result<Vec<Arc<dyn Feature>>, SettingsError> {
-    let mut pipeline = named(context);
-    if let Some(versions) = pipeline.iter().position(|stage| stage.egg == "versioned_writes") {
-        let stage = Stage {
-            egg: LIFECYCLE_NOTIFICATIONS,
-            options: Scope::empty(),
-        };
-        pipeline.insert(versions, stage);
-    }
-    make(context, &pipeline)
+    make(context, &with_notifications(named(context), LIFECYCLE_NOTIFICATIONS))
 }
 
 fn named<'a>(context: &FeatureContext<'a>) -> Vec<Stage<'a>> {
@@ -470,14 +462,12 @@ fn with_access_keys(mut pipeline: Vec<Stage<'_>>) -> Result<Vec<Stage<'_>>, Sett
 }
 
 /// With events of buckets, where the PUT or DELETE of an object comes by once, and before it becomes several.
-fn with_notifications(mut pipeline: Vec<Stage<'_>>) -> Vec<Stage<'_>> {
-    let versions = pipeline.iter().position(|stage| stage.egg == "versioned_writes");
-    let stage = Stage {
-        egg: NOTIFICATIONS,
-        options: Scope::empty(),
-    };
-    // It is one of those that are required.
-    pipeline.insert(versions.unwrap_or(pipeline.len()), stage);
+fn with_notifications<'a>(mut pipeline: Vec<Stage<'a>>, egg: &'static str) -> Vec<Stage<'a>> {
+    // Clients' gateways always have it.
+    if let Some(versions) = pipeline.iter().position(|stage| stage.egg == "versioned_writes") {
+        let options = Scope::empty();
+        pipeline.insert(versions, Stage { egg, options });
+    }
     pipeline
 }
 

@@ -89,8 +89,8 @@ pub(crate) fn s3_lifecycle_rules(bytes: &[u8]) {
     }
 }
 
-/// CORS rules, as clients send them and as containers keep them: what is stored and what is printed is read again as the
-/// same; a rule is found for what it names.
+/// CORS rules, as clients send them and as containers keep them: what is stored and what is printed is read again as
+/// the same; a rule is found for what it names.
 pub(crate) fn s3_cors_rules(bytes: &[u8]) {
     if let Some(read) = read_cors_rules(bytes) {
         let (rules, stored, document, is_found) = &read;
@@ -99,7 +99,8 @@ pub(crate) fn s3_cors_rules(bytes: &[u8]) {
         assert_eq!(read_stored_cors_rules(stored), Some(read.clone()));
         assert_eq!(read_cors_rules(document.as_bytes()), Some(read));
     }
-    // What an operator or OpenStack's gateway may have left there: no text panics, and what can be read is stored alike.
+    // What an operator or OpenStack's gateway may have left there: no text panics, and what can be read is stored
+    // alike.
     if let Some(read) = read_stored_cors_rules(&text(bytes)) {
         assert_eq!(read_stored_cors_rules(&read.1), Some(read.clone()));
     }

@@ -26,8 +26,9 @@ const WAIT_IN_LINE: Duration = Duration::from_secs(8);
 const WAIT_FOR_OTHERS: Duration = Duration::from_secs(1);
 /// How often a lock is tried for of which another gateway has a part.
 const ATTEMPTS: u64 = 4;
-/// How many connections to a worker that leaves (SIGUSR1) are tried, each of which it closes with its answer, before the
-/// server counts as one without an answer: gateways that went on to another first primary would cross those that did not.
+/// How many connections to a worker that leaves (SIGUSR1) are tried, each of which it closes with its answer, before
+/// the server counts as one without an answer: gateways that went on to another first primary would cross those that
+/// did not.
 const LEFT_CONNECTIONS: u64 = 8;
 /// The longest pause between attempts, in milliseconds, for each attempt made.
 const PAUSE: u64 = 100;

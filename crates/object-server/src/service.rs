@@ -73,7 +73,8 @@ impl ObjectServer {
         self.state.updates.set_peers(peers);
     }
 
-    /// This process leaves to a successor on the same devices: its write locks end soon, so that the other can grant them.
+    /// This process leaves to a successor on the same devices: its write locks end soon, so that the other can grant
+    /// them.
     pub fn leave(&self) {
         self.state.write_locks.leave(self.state.world.clock.elapsed());
     }

@@ -100,7 +100,7 @@ async fn a_lock_has_one_holder_in_two_processes() {
     assert_eq!((taken, given_back), (201, 204));
     assert_eq!(status(&old, put_under(11.0, "a")).await, 503);
     assert_eq!(status(&new, put_under(12.0, "b")).await, 201);
-    // What the new one does not give back ends with its lease, though nobody asks the new one.
+    // What the new one does not give back ends with its lease, though no client asks the new one.
     assert_eq!(status(&new, lock("b", 1)).await, 200);
     assert_eq!(status(&old, patient_lock("c")).await, 201);
 }

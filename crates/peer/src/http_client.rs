@@ -120,8 +120,8 @@ impl HttpClient {
         self.ask_url(url, request, (most, true), patience).await
     }
 
-    /// [`HttpClient::fetch`] where the head of the answer says all: it stands, whatever becomes of the body. One that is
-    /// longer than `most`, breaks off or takes longer than [`REST`] costs the connection and nothing else.
+    /// [`HttpClient::fetch`] where the head of the answer says all: it stands, whatever becomes of the body. One that
+    /// is longer than `most`, breaks off or takes longer than [`REST`] costs the connection and nothing else.
     pub async fn tell(
         &self,
         url: &Url,

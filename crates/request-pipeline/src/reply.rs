@@ -8,8 +8,8 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVa
 use http::{Method, StatusCode};
 use peer::{Body, Response};
 
-/// In a reply's extensions: a large object cannot be given, because a segment is gone, closed to the client, or not what
-/// the manifest says.
+/// In a reply's extensions: a large object cannot be given, because a segment is gone, closed to the client, or not
+/// what the manifest says.
 #[derive(Debug, Clone, Copy)]
 pub struct BrokenSegments;
 

@@ -3,7 +3,7 @@
 //! A document is read as a whole before any of it is understood, and 8 MiB of it may become four times as much. So a
 //! request takes room for its body before that is read, and for the elements in it before they are made; it gives both
 //! back when it has been answered.
-//! Always holds: all documents of a gateway together take [`MOST_BYTES`], whatever their number and whoever sends them;
+//! Always holds: all documents of a gateway together take [`MOST_BYTES`], whatever their number;
 //! one that finds no room is refused with 503 `SlowDown`, before it is read, and the client comes again.
 //! Deliberately absent: what a single document may have (`xml.rs`, and the operations' own limits).
 

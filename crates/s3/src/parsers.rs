@@ -116,8 +116,8 @@ fn describe_notifications(rules: NotificationRules) -> Option<(usize, String, St
     Some((rules.rules.len(), rules.to_text().ok()?, document))
 }
 
-/// CORS rules in a document: how many, their text as it is stored, the document that is printed of them, and whether the
-/// last rule or one before it is found for its own origin and method; nothing where they are refused.
+/// CORS rules in a document: how many, their text as it is stored, the document that is printed of them, and whether
+/// the last rule or one before it is found for its own origin and method; nothing where they are refused.
 pub fn read_cors_rules(document: &[u8]) -> Option<(usize, String, String, bool)> {
     describe_cors(crate::bucket_cors::document::read(document).ok()?)
 }

@@ -334,8 +334,8 @@ pub fn released_by(
     Body::stream(bytes, length)
 }
 
-/// The whole of a small body (a document), checked as its client promised; `limit` is in bytes. It takes its part of the
-/// gateway's room for documents, as long as the request lives.
+/// The whole of a small body (a document), checked as its client promised; `limit` is in bytes. It takes its part of
+/// the gateway's room for documents, as long as the request lives.
 pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: u64) -> Result<Bytes, S3Error> {
     let verdict = check_body(request, signed)?;
     let body = std::mem::replace(&mut request.body, Body::empty());

@@ -133,7 +133,11 @@ impl ProxyConf {
         let own = Server::read(&document, &["proxy"])?.pipeline.filters;
         let filters = &mut conf.pipeline.filters;
         filters.retain(|filter| own.iter().all(|own| own.egg != filter.egg));
-        filters.extend(own);
+        // In front of what encrypts, as the clients' gateways have them: a link's target is known by its own tag.
+        let encrypts = |egg: &str| egg == "encryption" || egg.ends_with("keymaster");
+        let first = filters.iter().position(|filter| encrypts(&filter.egg));
+        let first = first.unwrap_or(filters.len());
+        filters.splice(first..first, own);
         Ok(conf)
     }
 

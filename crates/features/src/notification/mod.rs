@@ -8,9 +8,9 @@
 //! itself; a gateway that dies in between leaves the intent, which the object's mark ([`EVENT_MARK`]) confirms or not;
 //! no client makes entries without the right to write; requests of buckets without rules cost a look at what the
 //! gateway knows of the container anyhow.
-//! In container-lifecycle's own gateway it tells what lifecycle rules delete, and nothing else.
-//! Deliberately absent: what object-expirer deletes, which passes no gateway; the rules' meaning (`notification`), their
-//! XML (`s3`).
+//! In container-lifecycle's own gateway it is about what lifecycle rules delete, and nothing else.
+//! Deliberately absent: what object-expirer deletes, which passes no gateway; the rules' meaning (`notification`),
+//! their XML (`s3`).
 //! Tests: `tests.rs`, `tests/clients/test_boto3_notifications.py`.
 
 mod queue_writes;
@@ -51,7 +51,7 @@ pub struct BucketNotifications {
     /// The hidden account of the queue.
     queue: String,
     region: String,
-    /// Only what lifecycle rules delete is told.
+    /// Only what lifecycle rules delete is an event.
     is_of_lifecycle: bool,
     world: World,
 }

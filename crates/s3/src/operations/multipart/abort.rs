@@ -1,7 +1,7 @@
 //! AbortMultipartUpload: its parts go, then the upload.
 //!
 //! The key is locked against completions, the upload's marker says that it is being aborted, and only then do the parts
-//! go, the marker last: an abort that is cut off can be repeated, and container-lifecycle finds what nobody repeats.
+//! go, the marker last: an abort that is cut off can be repeated, and container-lifecycle finds what no client repeats.
 //! Always holds: an upload that is being aborted is not completed any more; parts of an object that was completed stay,
 //! also where the gateway that completed it died before it had closed the upload.
 
@@ -22,7 +22,8 @@ pub(in super::super) async fn abort(operation: Operation<'_>) -> Done {
         return Err(NO_SUCH_UPLOAD.about("UploadId", upload.id));
     }
     operation.begin_abort(&upload.id).await?;
-    // Where the lock was lost meanwhile, a completion may have seen the upload open and have ended. None can after this.
+    // Where the lock was lost meanwhile, a completion may have seen the upload open and have ended. None can after
+    // this.
     let was_alone = gate.pass(LONG_LEASE).await?.was_kept;
     if !was_alone && operation.has_become_an_object(&upload.id).await? {
         operation.close(&upload.id).await?;
