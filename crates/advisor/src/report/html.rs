@@ -4,8 +4,9 @@
 
 use super::plots::{BandedLine, drawn};
 use super::terminal::banded;
-use crate::advice::{AdviceAnswer, AdviceReport, readable};
+use crate::advice::{AdviceAnswer, AdviceReport};
 use crate::inventory::PurchaseInventory;
+use crate::model::estimate::readable;
 use crate::model::latency::latency;
 use crate::model::limits::throughput;
 use crate::model::rates::SoftwareRates;
@@ -157,6 +158,14 @@ fn add_answer(page: &mut String, number: usize, answer: &AdviceAnswer) {
         );
     }
     *page += "</table>\n";
+    for one in &answer.unmet {
+        let _ = writeln!(
+            page,
+            "<p class=\"warning\">Not met: {}: {}</p>",
+            one.key,
+            escape(&one.text)
+        );
+    }
     for one in &answer.pitfalls {
         let (name, evidence, remedy) = (one.name, escape(&one.evidence), escape(&one.remedy));
         let _ = writeln!(
