@@ -455,7 +455,9 @@ def test_limits_that_refuse(ours):
 def test_a_gateway_whose_processor_is_full(ours):
     place = f"127.0.0.1:{ours.port}"
     pid, is_over = ours.services["proxy", 0].child.pid, threading.Event()
-    subprocess.run(["taskset", "-a", "-c", "-p", "0", str(pid)], check=True, capture_output=True)
+    # The process that was started watches the one that serves.
+    for one in run(["pgrep", "-g", str(os.getpgid(pid))]).stdout.split():
+        subprocess.run(["taskset", "-a", "-c", "-p", "0", one], check=True, capture_output=True)
     # Before all else that runs on this machine: what it gets shall be what it uses.
     subprocess.run(["renice", "-n", "-19", "-g", str(os.getpgid(pid))], check=True, capture_output=True)
     group = Path(f"/proc/{pid}/autogroup")
@@ -473,9 +475,13 @@ def test_a_gateway_whose_processor_is_full(ours):
     askers = [threading.Thread(target=ask, daemon=True) for _ in range(4)]
     for asker in askers:
         asker.start()
+
+    def is_first():
+        report = ours.look("--gateway", place)
+        assert names(report)[:1] == ["processor-full"], report
+        return first(report)
     try:
-        until(lambda: names(ours.look("--gateway", place))[:1] == ["processor-full"], within=60, what="a full processor")
-        cause = first(ours.look("--gateway", place))
+        cause = until(is_first, within=60, what="a full processor")
         assert re.search(rf"proxy gateway {place}: \d+ % of 1 processor\(s\) busy \(http://{place}/metrics, twice\)", seen(cause)), seen(cause)
         assert "another gateway" in cause["remedy"][0]
     finally:

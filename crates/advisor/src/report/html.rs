@@ -158,6 +158,15 @@ fn add_answer(page: &mut String, number: usize, answer: &AdviceAnswer) {
         );
     }
     *page += "</table>\n";
+    add_warnings(page, answer);
+    if let Some(ring) = &answer.ring {
+        let _ = writeln!(page, "<pre>{}</pre>", escape(&ring.command));
+    }
+}
+
+/// What is wrong with an answer, and what is not known of it.
+fn add_warnings(page: &mut String, answer: &AdviceAnswer) {
+    // Writing to memory does not fail.
     for one in &answer.unmet {
         let _ = writeln!(
             page,
@@ -179,9 +188,6 @@ fn add_answer(page: &mut String, number: usize, answer: &AdviceAnswer) {
             "<p class=\"warning\">Not measured: {}</p>",
             escape(one.to_string())
         );
-    }
-    if let Some(ring) = &answer.ring {
-        let _ = writeln!(page, "<pre>{}</pre>", escape(&ring.command));
     }
 }
 

@@ -1,9 +1,9 @@
 //! Constraints that contradict each other: which ones, and what would make them satisfiable.
 //!
 //! One constraint after another is left out while there is still no answer: what stays is a set in which each is needed
-//! for the contradiction. One of them is loosened until that set has an answer, and the next contradiction is looked for,
-//! until there is none: so all of them are known. Of each constraint it is said which value would be enough, the others
-//! as they are; where no value of one is, which values would be enough together.
+//! for the contradiction. Of each it is said which value would be enough, the others as they are. Where no value of one
+//! is, one of them is loosened until that set has an answer, and the next contradiction is looked for until there is
+//! none: so all of them are known, with values that are enough together.
 //! Always holds: with a proposed value there is an answer; it is within one per cent of the least change.
 
 use super::design::Recipe;
