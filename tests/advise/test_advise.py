@@ -1,7 +1,9 @@
 """`martlet advise` as its users call it: a catalogue, three questions, contradictions, curves through runs, a page."""
 
 import json
+import os
 import re
+import subprocess
 import time
 
 import pytest
@@ -90,6 +92,8 @@ def test_contradictions_that_need_several_changes(catalogue):
     assert time.monotonic() - begun < LONGEST
     enough = re.search(r"together these would be enough: p99 = ([\d.]+) ms, budget = (\d+)", said)
     assert enough, said
+    # Each of them is named, not the last one alone.
+    assert re.search(r"^  p99 = 1.00 ms: no value of it alone", said, re.M) and re.search(r"^  budget = 20000: no ", said, re.M), said
     # Three digits are shown.
     changed(catalogue, ("budget = 20000", f"budget = {int(enough[2]) * 1.01:.0f}"), ('p99 = "1ms"', f'p99 = "{float(enough[1]) * 1.01}ms"'))
     advise("buy", "least-cost", catalogue)
@@ -147,13 +151,23 @@ def test_a_design_is_looked_at(catalogue, tmp_path):
     assert "no section [design]" in advise("predict", catalogue, status=1)[1]
     catalogue.write_text(catalogue.read_text() + DESIGN)
     workload = tmp_path / "confirm.toml"
-    answer = json.loads(advise("predict", catalogue, "--json", "--workload", workload)[0])["answers"][0]
+    answer = json.loads(advise("predict", catalogue, "--json", "--workload", workload, status=1)[0])["answers"][0]
     assert answer["pitfalls"][0]["name"] == "two-replicas-only"
+    # 6 x 12 drives of 16 TB, full to 0.8, in two replicas, for 500 TB that grow by a fifth.
+    unmet = {one["key"]: one for one in answer["unmet"]}
+    assert unmet["capacity"]["text"] == "461 TB, wanted 600 TB: 23.2 % less" and unmet["capacity"]["off"] == pytest.approx(0.232)
+    assert re.search(r"^  NOT MET +capacity: 461 TB, wanted 600 TB", advise("predict", catalogue, status=1)[0], re.M)
     changed(catalogue, ("storage_nodes = 6", "storage_nodes = 2"))
-    assert json.loads(advise("predict", catalogue, "--json")[0])["answers"][0]["zones"] == 2
+    answer = json.loads(advise("predict", catalogue, "--json", status=1)[0])["answers"][0]
+    assert answer["zones"] == 2 and "zones" in {one["key"] for one in answer["unmet"]}
     changed(catalogue, ("storage_nodes = 2", "storage_nodes = 6"), ("drives = 12\n", "drives = 15\n"))
     assert f'{catalogue}: design: drives = 15' in advise("predict", catalogue, status=1)[1]
     changed(catalogue, ("drives = 15\n", "drives = 12\n"))
+    # A design that meets everything ends with success.
+    original = catalogue.read_text()
+    changed(catalogue, ("years_to_loss", "# years_to_loss"), ('capacity = "500TB"', 'capacity = "300TB"'))
+    assert json.loads(advise("predict", catalogue, "--json")[0])["answers"][0]["unmet"] == []
+    catalogue.write_text(original)
     # What is there is not written over.
     assert f"{workload}: it is there already: name another" in advise("predict", catalogue, "--workload", workload, status=1)[1]
     # The run that would confirm it is one that bench reads.
@@ -190,10 +204,33 @@ def test_curves_predict_runs_that_they_have_not_seen(tmp_path):
     assert "Cheapest behind one gateway at 4096 bytes and 32 workers: 1 storage nodes" in said
     # A run that is there twice would be predicted by itself.
     assert f"it is the run of {manifests[0]} again" in advise("fit", *manifests, manifests[0], status=1)[1]
+    # Changed by hand.
+    report = json.loads(manifests[0].read_text())
+    report["stages"][0]["works"][0]["total"]["succeeded"] = 5000
+    manifests[0].write_text(json.dumps(report))
+    complaint = advise("fit", *manifests, status=1)[1]
+    assert f"{manifests[0]}: succeeded = 5000 in all, but its operations have 1000" in complaint
     manifests[0].write_text(json.dumps(work(4096, 32, 100, 30, client_is_limit=True)))
     assert "the client was the limit" in advise("fit", *manifests, status=1)[1]
     manifests[0].with_suffix(".cluster.toml").unlink()
     assert "it says what" in advise("fit", *manifests, status=1)[1]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a file system is mounted")
+def test_a_full_disk_is_named_with_what_to_do(catalogue, tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", small], check=True)
+    try:
+        page, folder = small / "answers.html", small / "etc"
+        complaint = advise("buy", "least-cost", catalogue, "--top", "1", "--html", page, status=1)[1]
+        assert f"{page}: No space left on device" in complaint and "make room on its file system" in complaint
+        # Half of a page is not there.
+        assert not page.exists()
+        complaint = advise("buy", "least-cost", catalogue, "--top", "1", "--write-configuration", folder, status=1)[1]
+        assert f"{folder}/" in complaint and "make room on its file system" in complaint
+    finally:
+        subprocess.run(["umount", small], check=True)
 
 
 def test_a_page_shows_answers_in_a_browser(catalogue, tmp_path):

@@ -7,13 +7,17 @@ import contextlib
 import gzip
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
 import socket
+import struct
+import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -21,10 +25,13 @@ from harness import disk
 from harness.client import Client
 from harness.fake_recon import FakeReconServer, write_rings
 from harness.martlet_up import MartletUp
-from harness.places import martlet
+from harness.places import martlet, openstack_command
 from harness.process import run
 from harness.tuned import NODES, TunedCluster
+from harness.waiting import until
 from harness.wire import begin_upload
+
+CLOCK = Path(__file__).parents[1] / "storm/clock.c"
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="devices are mounted")
 
@@ -306,6 +313,59 @@ def test_a_server_without_recon(ours):
     assert f"http://127.0.0.1:{ours.layout.ports['account', 0]}" in seen(first(report))
 
 
+@contextlib.contextmanager
+def clock_ahead(cluster, role, node, seconds):
+    """One server with a wrong clock; the others keep the time."""
+    library, clock = cluster.root / "clock.so", cluster.root / "clock"
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", library, CLOCK, "-ldl"], check=True)
+    clock.write_bytes(struct.pack("q", seconds * 10**9))
+    cluster.stop_service(role, node)
+    environment = {"LD_PRELOAD": str(library), "STORM_CLOCK": str(clock)}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        cluster.launch(role, node)
+    cluster.await_service(role, node)
+    try:
+        yield environment
+    finally:
+        cluster.stop_service(role, node)
+        cluster.start_service(role, node)
+
+
+@pytest.mark.parametrize("seconds, said", [(90, "90.0 s ahead"), (-10800, "3.0 h behind")])
+def test_a_storage_server_with_a_wrong_clock(either, seconds, said):
+    with clock_ahead(either, "object", 1, seconds):
+        cause = first(either.look())
+    assert cause["name"] == "clock-off"
+    place = f"127.0.0.2:{either.layout.ports['object', 1]}"
+    measured = re.search(rf"object server {place}: its clock is ([\d.]+) (s|h) (ahead|behind) at least \(http://{place}/recon/time\)", seen(cause))
+    number, unit, way = said.split()
+    assert measured and measured.groups()[1:] == (unit, way) and float(measured[1]) == pytest.approx(float(number), abs=1), seen(cause)
+    assert cause["remedy"][0].startswith("on 127.0.0.2: ") and "chronyc makestep" in cause["remedy"][0]
+
+
+def test_a_gateway_with_a_wrong_clock(either):
+    with clock_ahead(either, "proxy", 0, 30):
+        cause = first(either.look("--gateway", f"127.0.0.1:{either.port}"))
+    # OpenStack's says the time in the Date of its answers alone.
+    assert cause["name"] == "clock-off"
+    measured = re.search(rf"gateway 127.0.0.1:{either.port}: its clock is ([\d.]+) s ahead at least", seen(cause))
+    assert measured and 26 < float(measured[1]) <= 30, seen(cause)
+
+
+def test_ages_are_as_of_the_servers_own_clock(either):
+    # Two days behind: what the node's daemons wrote down just now is not two days old.
+    with clock_ahead(either, "object", 1, -2 * 86400) as environment:
+        for daemon in ("object-replicator", "object-updater"):
+            conf = either.etc / either.layout.conf_name("object", 1)
+            command = {"openstack": openstack_command(either.etc, f"swift-{daemon}", conf, "once"),
+                       "martlet": [martlet(), daemon, conf, "once"]}[either.kind]
+            subprocess.run([str(word) for word in command], env={**os.environ, **environment}, check=True, capture_output=True, timeout=120)
+        assert names(either.look()) == ["clock-off"]
+    either.run_daemons()
+
+
 def test_damaged_objects(ours):
     for path in disk.objects(ours.layout.srv_of(1))[:3]:
         with path.open("r+b") as file:
@@ -390,6 +450,87 @@ def test_limits_that_refuse(ours):
     assert cause["name"] == "limits-refuse"
     assert "20 connections that found no room" in seen(cause) and "6 may be open" in seen(cause)
     assert "max_connections" in cause["remedy"][0] and "proxy-server.conf" in cause["remedy"][0]
+
+
+def test_a_gateway_whose_processor_is_full(ours):
+    place = f"127.0.0.1:{ours.port}"
+    pid, is_over = ours.services["proxy", 0].child.pid, threading.Event()
+    # The process that was started watches the one that serves.
+    for one in run(["pgrep", "-g", str(os.getpgid(pid))]).stdout.split():
+        subprocess.run(["taskset", "-a", "-c", "-p", "0", one], check=True, capture_output=True)
+    # Before all else that runs on this machine: what it gets shall be what it uses.
+    subprocess.run(["renice", "-n", "-19", "-g", str(os.getpgid(pid))], check=True, capture_output=True)
+    group = Path(f"/proc/{pid}/autogroup")
+    if group.exists():
+        group.write_text("-19")  # the niceness of a session, where the kernel groups processes by them
+    burst = f"GET /info HTTP/1.1\r\nHost: {place}\r\n\r\n".encode() * 50
+
+    def ask():
+        with socket.create_connection(("127.0.0.1", ours.port)) as connection:
+            while not is_over.is_set():
+                connection.sendall(burst)
+                answers = b""
+                while answers.count(b"HTTP/1.1 200") < 50:
+                    answers += connection.recv(1 << 16)
+    askers = [threading.Thread(target=ask, daemon=True) for _ in range(4)]
+    for asker in askers:
+        asker.start()
+
+    def is_first():
+        report = ours.look("--gateway", place)
+        assert names(report)[:1] == ["processor-full"], report
+        return first(report)
+    try:
+        cause = until(is_first, within=60, what="a full processor")
+        assert re.search(rf"proxy gateway {place}: \d+ % of 1 processor\(s\) busy \(http://{place}/metrics, twice\)", seen(cause)), seen(cause)
+        assert "another gateway" in cause["remedy"][0]
+    finally:
+        is_over.set()
+        for asker in askers:
+            asker.join(30)
+        ours.stop_service("proxy")
+        ours.start_service("proxy")
+    assert names(ours.look("--gateway", place)) == []
+
+
+def test_too_few_workers_of_openstacks(theirs):
+    place = f"127.0.0.1:{theirs.port}"
+    with other_conf(theirs, "proxy", 0, ("workers = 2", "workers = 1")):
+        cause = first(theirs.look("--gateway", place))
+    assert cause["name"] == "too-few-workers"
+    assert f"proxy server: workers = 1: one process, which uses one of {os.cpu_count()} processors ({theirs.etc}/proxy-server.conf)" in seen(cause)
+    assert cause["remedy"] == [f"workers = auto in [DEFAULT] of {theirs.etc}/proxy-server.conf, then swift-init proxy-server reload"]
+
+
+def drive_page(milliseconds, operations=1000):
+    """What an object server says of the drive of its device."""
+    return (f'martlet_device_operations_total{{device="DEVICE"}} {operations}\n'
+            f'martlet_device_operation_seconds_total{{device="DEVICE"}} {operations * milliseconds / 1e3}\n')
+
+
+def drives_seen(tmp_path, times):
+    """Servers of which each has a drive that takes so many milliseconds."""
+    servers = []
+    try:
+        for number, milliseconds in enumerate(times):
+            usage = [{"device": f"sd{number}", "mounted": True, "size": 1 << 40, "used": 1 << 30, "avail": 1 << 39}]
+            page = drive_page(milliseconds).replace("DEVICE", f"sd{number}").encode()
+            servers.append(FakeReconServer({"/recon/diskusage": usage, "/metrics": page}, f"127.0.0.{number + 1}"))
+        write_rings(tmp_path, [(server.ip, server.port) for server in servers], policies=("gold",))
+        report = json.loads(run([martlet(), "advise", "look", "--swift-dir", tmp_path, "--json", "--top", "50"]).stdout)
+        return next((cause for cause in report["causes"] if cause["name"] == "slow-drive"), None)
+    finally:
+        for server in servers:
+            server.stop()
+
+
+def test_a_drive_slower_than_its_equals(tmp_path):
+    cause = drives_seen(tmp_path / "slow", (8, 9, 48, 8))
+    assert "sd2 on 127.0.0.3: 48.0 ms for each of 1000 reads and writes; its equals take 9.0 ms (http://127.0.0.3:" in seen(cause)
+    assert not [line for line in seen(cause).splitlines() if "sd2" not in line] and "smartctl" in cause["remedy"][0]
+    # All are slow, or all are quick: none is slower than its equals.
+    assert drives_seen(tmp_path / "alike", (48, 45, 50, 49)) is None
+    assert drives_seen(tmp_path / "quick", (0.2, 0.2, 2, 0.2)) is None
 
 
 def test_when_capacity_ends_and_how_devices_come_in(ours, tmp_path):

@@ -166,7 +166,7 @@ def test_a_server_that_does_not_start_is_named(tmp_path):
 def test_configuration_files_of_an_answer_start_servers(tmp_path):
     catalogue = tmp_path / "inventory.toml"
     text = advise("catalogue")[0]
-    for old, new in (('capacity = "500TB"', 'capacity = "20TB"'), ('throughput = "500MB/s"', 'throughput = "5MB/s"')):
+    for old, new in (('capacity = "500TB"', 'capacity = "20TB"'), ("objects = 200e6", "objects = 10e6"), ('throughput = "500MB/s"', 'throughput = "5MB/s"')):
         assert old in text
         text = text.replace(old, new)
     catalogue.write_text(text)

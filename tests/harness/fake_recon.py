@@ -13,7 +13,7 @@ class SixServer(ThreadingHTTPServer):
 
 
 class FakeReconServer:
-    """`answers` maps paths (and "OPTIONS") to values, functions that give one, or statuses (numbers below 600)."""
+    """`answers` maps paths (and "OPTIONS") to values, functions that give one, or statuses (numbers below 600). Bytes are sent as they are."""
 
     def __init__(self, answers, ip):
         self.answers, self.ip = answers, ip
@@ -35,7 +35,7 @@ class FakeReconServer:
                 page = answers.get(self.path, 404)
                 page = page() if callable(page) else page
                 status = page if isinstance(page, int) else 200
-                body = b"page" if isinstance(page, int) else json.dumps(page).encode()
+                body = b"page" if isinstance(page, int) else page if isinstance(page, bytes) else json.dumps(page).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", len(body))
                 self.end_headers()

@@ -62,7 +62,8 @@ class TunedCluster(Cluster):
 
     def __init__(self, root, kind):
         self.memcached = Memcached().start()
-        super().__init__(TunedLayout(root, memcached_port=self.memcached.port).write(), kind)
+        # One process of OpenStack's would be a mistake.
+        super().__init__(TunedLayout(root, memcached_port=self.memcached.port, workers=2 if kind == "openstack" else 1).write(), kind)
         self.kind, self.mounted = kind, set()
         for index in range(len(self.layout.devices)):
             self.mount(index)

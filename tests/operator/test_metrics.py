@@ -1,10 +1,12 @@
 """`/metrics` of every role and daemon: who may see it, what it counts, and that it names no client's thing."""
 
+import os
 import re
 import shutil
 import subprocess
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -95,6 +97,12 @@ def test_up_has_one_page_for_all_of_itself(make_system):
         assert figure(page, "martlet_device_in_service", device=device) == 1
         assert figure(page, "martlet_device_bytes", device=device) > figure(page, "martlet_device_free_bytes", device=device) > 0
         assert figure(page, "martlet_device_files", device=device) >= figure(page, "martlet_device_free_files", device=device)
+        # The kernel counts what drives do, and does not for what is no drive.
+        number = up.srv.joinpath(device).stat().st_dev
+        is_counted = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/stat").exists()
+        assert (figure(page, "martlet_device_operations_total", device=device) > 0) == is_counted
+        assert (figure(page, "martlet_device_operation_seconds_total", device=device) > 0) == is_counted
+    assert figure(page, "martlet_processors") == len(os.sched_getaffinity(0))
     assert "secret" not in page and "AUTH_test" not in page
     assert scrape(up.port, path="/metrics?x=y")
     # A client behind a forwarding proxy is not the peer that is checked.

@@ -9,6 +9,7 @@
 //! | gateways and storage on one machine | `advice/mixed.rs` |
 //! | what flash and memory give | `advice/flash.rs` |
 //! | the ring, and the run that would confirm an answer | `advice/next_steps.rs` |
+//! | constraints that a design does not meet | `advice/unmet.rs` |
 //! | configuration files and commands of rings | `advice/configuration.rs` |
 
 pub mod configuration;
@@ -17,6 +18,7 @@ pub mod mixed;
 pub mod next_steps;
 pub mod pitfalls;
 pub mod subject;
+pub mod unmet;
 
 use crate::durability::RebuildTimes;
 use crate::inventory::{PlannedDesign, PurchaseInventory};
@@ -87,6 +89,8 @@ pub struct AdviceAnswer {
     /// Objects outlive the loss of a zone. Where they do not, a fire or a flood in one decides, and no figure here
     /// has it.
     pub survives_zone: bool,
+    /// Of a design that was looked at: constraints of the inventory that it does not meet.
+    pub unmet: Vec<unmet::UnmetConstraint>,
     /// The gravest first.
     pub pitfalls: Vec<pitfalls::Pitfall>,
     /// What flash and memory would give.
@@ -178,6 +182,7 @@ pub fn answer(
         // λ to the power of one more than the losses that are survived.
         years_to_loss: Estimate::with_error(years, (1.0 + FAILURE_RATE_ERROR).powf(survived + 1.0) - 1.0),
         survives_zone: !pitfalls.iter().any(|one| one.name == pitfalls::TOO_FEW_ZONES),
+        unmet: vec![],
         pitfalls,
         flash: flash::flash(&subject, inventory, design),
         mixed: planned.and_then(|planned| mixed::mixed(&subject, planned.mixed_nodes, planned.mixed_weight, room)),
@@ -224,18 +229,6 @@ fn degraded(
             }
         })
         .collect()
-}
-
-/// A number with three digits that matter, large ones by powers of ten.
-pub fn readable(value: f64) -> String {
-    match value.abs() {
-        size if !size.is_finite() => "no bound".to_owned(),
-        size if size >= 1e7 => format!("{value:.1e}"),
-        size if size >= 100.0 || size == 0.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        size if size >= 0.1 => format!("{value:.2}"),
-        _ => format!("{value:.2e}"),
-    }
 }
 
 #[cfg(test)]

@@ -36,7 +36,10 @@ pub enum AdviseCommand {
     /// The exit status is 1 when the inventory has a mistake, or when its constraints contradict each other; then it
     /// is said which ones, and what would be enough.
     Buy(BuyArguments),
-    /// Say what the inventory's [design] bears, how long it lasts, and what is wrong with it.
+    /// Say what the inventory's [design] bears, how long it lasts, what is wrong with it, and which constraints of the
+    /// inventory it does not meet.
+    ///
+    /// The exit status is 1 when the inventory has a mistake, or when the design does not meet a constraint.
     Predict(PredictArguments),
     /// Fit curves of throughput and p99 through runs of `martlet bench run --json`, and say how well they predict a run
     /// that they have not seen.

@@ -2,6 +2,7 @@
 
 use crate::advice::configuration;
 use crate::advice::next_steps::ring;
+use crate::advice::unmet::unmet;
 use crate::advice::{AdviceReport, answer};
 use crate::arguments::{AdviseArguments, AdviseCommand, BuyArguments, FitArguments, OutputArguments, PredictArguments};
 use crate::fit::{self, fit_runs};
@@ -9,20 +10,17 @@ use crate::inventory::{PurchaseInventory, STARTER};
 use crate::model::rates::{BUILT_IN, SoftwareRates};
 use crate::published::PublishedExample;
 use crate::report::{curves, html, terminal};
-use crate::search::conflict::{contradiction, together};
+use crate::search::conflict::contradictions;
 use crate::search::design::ClusterDesign;
 use crate::search::least::Goal;
 use crate::search::{MOST_RECIPES, PurchaseQuestion, recipe_bound, search};
+use crate::text_files::{read_text, write_text};
 use operator_tools::{Console, ToolStatus};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use vocabulary::Fault;
 use world::World;
-use world::files::Purpose;
-
-/// The largest file that is read.
-const LONGEST: u64 = 64 << 20;
 
 /// Runs a command; mistakes end it with a line.
 pub fn run(arguments: &AdviseArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
@@ -49,27 +47,6 @@ pub fn run(arguments: &AdviseArguments, world: &World, console: &mut Console<'_>
 }
 
 type CommandText = Result<(String, ToolStatus), Fault>;
-
-pub(crate) fn read_text(world: &World, path: &Path) -> Result<String, Fault> {
-    let failed = |error: &dyn std::fmt::Display| Fault::caller(format!("{}: {error}", path.display()));
-    let bytes = world.files.read(path, LONGEST).map_err(|error| failed(&error))?;
-    String::from_utf8(bytes).map_err(|error| failed(&error))
-}
-
-pub(crate) fn write_text(world: &World, path: &Path, text: &str) -> Result<(), Fault> {
-    let written = || {
-        let file = world.files.open(path, Purpose::Create)?;
-        file.set_len(0)?;
-        file.write_all_at(text.as_bytes(), 0)
-    };
-    written().map_err(|error: io::Error| {
-        let path = path.display();
-        Fault::caller(match error.kind() {
-            io::ErrorKind::AlreadyExists => format!("{path}: it is there already: name another file, or remove it"),
-            _ => format!("{path}: {error}"),
-        })
-    })
-}
 
 fn inventory(world: &World, path: &Path) -> Result<PurchaseInventory, Fault> {
     let text = read_text(world, path)?;
@@ -130,10 +107,8 @@ fn buy(line: &BuyArguments, world: &World) -> CommandText {
         rates,
     };
     if found.is_empty() {
-        report.contradictions = contradiction(&inventory, &report.rates);
-        if report.contradictions.iter().all(|one| one.enough.is_none()) {
-            report.together = together(&inventory, &report.rates);
-        }
+        let found = contradictions(&inventory, &report.rates);
+        (report.contradictions, report.together) = (found.constraints, found.together);
         let text = match line.output.json {
             true => json(&report)?,
             false => terminal::contradictions(&report.contradictions, &report.together),
@@ -156,10 +131,11 @@ fn predict(line: &PredictArguments, world: &World) -> CommandText {
             line.inventory.display()
         )));
     };
+    let goal = Goal::of(&inventory.wanted);
     let requests = inventory
         .wanted
         .throughput
-        .map(|bytes| bytes / inventory.mix.bytes_per_request());
+        .and(Some(goal.throughput / inventory.mix.bytes_per_request()));
     let mut report = AdviceReport {
         question: None,
         currency: inventory.currency.clone(),
@@ -171,7 +147,14 @@ fn predict(line: &PredictArguments, world: &World) -> CommandText {
     };
     let design = planned.design();
     add(&mut report, world, &inventory, &design, requests);
-    shown(&report, &inventory, &line.output, &[design], world)
+    for one in &mut report.answers {
+        one.unmet = unmet(&inventory, one);
+    }
+    let (text, status) = shown(&report, &inventory, &line.output, &[design], world)?;
+    match report.answers.iter().all(|one| one.unmet.is_empty()) {
+        true => Ok((text, status)),
+        false => Ok((text, ToolStatus::FAILURE)),
+    }
 }
 
 fn add(

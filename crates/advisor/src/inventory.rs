@@ -223,6 +223,16 @@ pub(crate) mod tests {
                 "size = \"16 cows\"",
                 ["drive \"disk-16t\": size", "no size"],
             ),
+            (
+                "size = \"16TB\"",
+                "size = \"16Tb\"",
+                ["drive \"disk-16t\": size = \"16Tb\"", "may mean bits: write 16TB"],
+            ),
+            (
+                "objects = 200e6",
+                "objects = 900e6",
+                ["workload: objects = 900000000", "capacity is 500 TB: expected 349"],
+            ),
             ("reads = 0.8", "reads = 0.9", ["workload", "add up to 1.1"]),
             ("roles = [\"gateway\"]", "roles = [\"gate\"]", ["gate", "storage"]),
             ("fill = 0.8", "fill = 1.5", ["constraints: fill = 1.5", "0.01 to 1"]),

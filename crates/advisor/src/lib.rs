@@ -16,6 +16,7 @@
 //! | measured configurations of limited processes | `measure.rs`, `measure/` |
 //! | what to change first in a live cluster | `look.rs`, `look/` |
 //! | the command line | `arguments.rs`, `command.rs` |
+//! | files that are read and written | `text_files.rs` |
 //! | which cluster answers a question best, contradictions | `search.rs`, `search/` |
 //! | years to loss, hours of rebuilding | `durability.rs` |
 //! | what can be bought, what is wanted | `inventory.rs`, `inventory/` |
@@ -33,3 +34,4 @@ pub mod model;
 pub mod published;
 pub mod report;
 pub mod search;
+mod text_files;

@@ -13,6 +13,8 @@
 //! | how servers are asked, pages of metrics | `look/inquiry.rs`, `look/exposition.rs` |
 //! | what was seen of rings | `look/rings.rs` |
 //! | … of storage servers | `look/servers.rs` |
+//! | … of clocks | `look/clocks.rs` |
+//! | … of workers of OpenStack's servers | `look/worker_confs.rs` |
 //! | … of gateways, their configuration and memcached | `look/gateways.rs` |
 //! | … of logs, the dispersion report, an earlier look | `look/access_log.rs`, `look/papers.rs` |
 //! | which causes there are, how they are ranked | `look/causes.rs`, `look/causes/` |
@@ -25,6 +27,7 @@ mod access_log;
 mod arguments;
 mod capacity;
 mod causes;
+mod clocks;
 mod exposition;
 mod gateways;
 mod inquiry;
@@ -33,6 +36,7 @@ mod ramp;
 mod report;
 mod rings;
 mod servers;
+mod worker_confs;
 
 pub use arguments::LookArguments;
 
@@ -48,6 +52,7 @@ use servers::ServerSight;
 use settings::SwiftConf;
 use std::io;
 use vocabulary::Fault;
+use worker_confs::WorkerConf;
 
 /// Everything that was seen of a cluster.
 #[derive(Default)]
@@ -60,6 +65,9 @@ struct ClusterSight {
     log: Option<LogSight>,
     dispersion: Vec<DispersionSight>,
     earlier: Option<EarlierLook>,
+    /// Of the servers whose configurations are here, and this machine's processors.
+    worker_confs: Vec<WorkerConf>,
+    processors: Option<u64>,
     /// MD5 of the files here: rings by their file names, and `swift.conf`.
     own_sums: Vec<(String, String)>,
     /// What could not be read, and why.
@@ -114,6 +122,8 @@ async fn see(arguments: &LookArguments, peers: &Peers) -> Result<ClusterSight, F
     };
     sight.rings = rings::read(world, &arguments.swift_dir, &conf, &mut sight.unseen)?;
     sight.own_sums = rings::sums(world, &arguments.swift_dir, &sight.rings);
+    sight.worker_confs = worker_confs::read(&arguments.swift_dir, arguments.proxy_conf.as_deref());
+    sight.processors = worker_confs::processors(world);
     sight.earlier = arguments
         .before
         .as_deref()

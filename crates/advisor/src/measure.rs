@@ -24,7 +24,7 @@ pub mod plan;
 pub mod scratch;
 
 use crate::arguments::MeasureArguments;
-use crate::command::{read_text, write_text};
+use crate::text_files::{read_text, write_text};
 use cluster::LimitedCluster;
 use limits::ControlGroups;
 use load::LoadedRun;

@@ -10,11 +10,13 @@
 //! | requests, counted | `metrics/measured.rs` |
 //! | who may see the page, and where | `metrics/door.rs` |
 //! | devices: their room, what was put aside | `metrics/devices.rs` |
+//! | devices: what their drives have to do | `metrics/drive_work.rs` |
 //! | files of the node: rings, certificates | `metrics/files.rs` |
 //! | pools, upkeep, what daemons left in recon | `metrics/sources.rs` |
 
 mod devices;
 mod door;
+mod drive_work;
 mod files;
 mod measured;
 mod sources;

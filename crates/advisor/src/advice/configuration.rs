@@ -9,6 +9,7 @@ use crate::inventory::PurchaseInventory;
 use crate::measure::scratch::make_folders;
 use crate::model::workload::Protection;
 use crate::search::design::ClusterDesign;
+use crate::text_files::not_written;
 use std::fmt::Write;
 use std::io;
 use std::path::Path;
@@ -93,11 +94,12 @@ pub fn write(
     for (name, text) in files {
         let path = folder.join(name);
         private(world, &path, &text).map_err(|error| {
-            let path = path.display();
-            Fault::caller(match error.kind() {
-                io::ErrorKind::AlreadyExists => format!("{path}: it is there already: name another folder"),
-                _ => format!("{path}: {error}"),
-            })
+            if error.kind() == io::ErrorKind::AlreadyExists {
+                let why = "it is there already: name another folder";
+                return Fault::caller(format!("{}: {why}", path.display()));
+            }
+            let _ = world.files.remove_file(&path);
+            not_written(&path, &error)
         })?;
     }
     Ok(())

@@ -5,6 +5,7 @@
 //! Always holds: a pitfall is ranked by how much the cluster would gain without it; what endangers data comes first.
 
 use super::subject::AdviceSubject;
+use crate::model::estimate::readable;
 use crate::model::limits::Resource;
 use crate::model::workload::Protection;
 use serde::Serialize;
@@ -73,7 +74,7 @@ fn two_replicas(subject: &AdviceSubject<'_>) -> Option<Pitfall> {
                 2 => "a single copy",
                 _ => "none",
             },
-            super::readable(subject.years_to_loss)
+            readable(subject.years_to_loss)
         ),
         remedy: "three replicas, or an erasure code with two parity fragments or more".to_owned(),
         gain: DATA * 2.0,

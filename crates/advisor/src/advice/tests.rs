@@ -11,6 +11,10 @@ const SOUND: &str = "\n[design]\ngateway = \"gateway-32\"\ngateways = 4\nstorage
                      index_on_flash = true\nbalancer = \"balancer-100g\"\nbalancers = 2\nreplicas = 3\npart_power = 15\n";
 
 fn looked_at(changes: &[(&str, &str)]) -> super::AdviceAnswer {
+    inventory_and_answer(changes).1
+}
+
+fn inventory_and_answer(changes: &[(&str, &str)]) -> (PurchaseInventory, super::AdviceAnswer) {
     let mut text = format!("{STARTER}{SOUND}");
     for (from, to) in changes {
         assert!(text.contains(from), "{from}");
@@ -20,7 +24,8 @@ fn looked_at(changes: &[(&str, &str)]) -> super::AdviceAnswer {
     let rates = SoftwareRates::built_in().unwrap();
     let design = inventory.design.as_ref().unwrap().design();
     let requests = inventory.wanted.throughput.unwrap() / inventory.mix.bytes_per_request();
-    answer(&inventory, &rates, &design, Some(requests))
+    let answer = answer(&inventory, &rates, &design, Some(requests));
+    (inventory, answer)
 }
 
 fn first(changes: &[(&str, &str)]) -> Pitfall {
@@ -175,10 +180,15 @@ fn flash_pays_where_it_saves_nodes() {
             "",
         ),
         ("objects = 200e6", "objects = 200e9"),
+        ("capacity = \"500TB\"", "capacity = \"300000TB\""),
     ]);
     let metadata = answer.flash.iter().find(|one| one.change.contains("metadata")).unwrap();
     assert!(metadata.gain > 1.3 && metadata.pays() == Some(true), "{metadata:?}");
-    let flash = looked_at(&[("objects = 200e6", "objects = 200e9")]).flash;
+    let flash = looked_at(&[
+        ("objects = 200e6", "objects = 200e9"),
+        ("capacity = \"500TB\"", "capacity = \"300000TB\""),
+    ])
+    .flash;
     assert!(flash.is_empty(), "{flash:?}");
 }
 
@@ -220,4 +230,63 @@ fn the_run_that_confirms_an_answer_has_workers_for_its_load() {
     assert!(workers(8000.0, Some(0.25)).contains("workers = 2000\n"));
     assert!(workers(8000.0, Some(f64::INFINITY)).contains("workers = 10000\n"));
     assert!(workers(8000.0, None).contains("workers = 256\n"));
+}
+
+#[test]
+fn constraints_that_a_design_does_not_meet_are_named_with_their_distance() {
+    let unmet = |changes: &[(&str, &str)]| {
+        let (inventory, answer) = inventory_and_answer(changes);
+        super::unmet::unmet(&inventory, &answer)
+    };
+    let sound = unmet(&[("budget = 250000", "budget = 2500000"), ("racks = 4", "racks = 40")]);
+    assert_eq!(sound, []);
+    // 12 x 12 x 16 TB x 0.8 / 3 are 614 TB; 750 TB grown by a fifth are 900 TB.
+    let found = unmet(&[
+        ("budget = 250000", "budget = 50000"),
+        ("racks = 4", "racks = 40"),
+        ("capacity = \"500TB\"", "capacity = \"750TB\""),
+        ("p99 = \"1s\"", "p99 = \"1ms\""),
+        ("gateways = 4\nstorage", "gateways = 1\nstorage"),
+        ("zones = 4", "zones = 13"),
+    ]);
+    let of = |key: &str| {
+        found
+            .iter()
+            .find(|one| one.key == key)
+            .unwrap_or_else(|| panic!("{key}: {found:?}"))
+    };
+    assert_eq!(of("capacity").text, "614 TB, wanted 900 TB: 31.7 % less");
+    assert_eq!((of("zones").has, of("zones").wanted), (12.0, 13.0));
+    assert_eq!(of("gateways").text, "1, wanted 2: 50.0 % less");
+    assert!(
+        of("budget").text.contains(", at most 50000: ") && of("budget").text.ends_with(" % more"),
+        "{found:?}"
+    );
+    assert!(of("p99").has > 1e-3 && of("p99").off > 1.0, "{found:?}");
+    assert!(found.is_sorted_by(|one, other| one.off >= other.off), "{found:?}");
+    // A load that is not borne has no p99, and throughput counts within the wanted utilisation.
+    let full = unmet(&[("throughput = \"500MB/s\"", "throughput = \"900GB/s\"")]);
+    let p99 = full.iter().find(|one| one.key == "p99").unwrap();
+    assert!(
+        p99.has.is_infinite() && p99.text.starts_with("the load is not borne, at most 1000 ms"),
+        "{full:?}"
+    );
+    assert!(
+        full.iter()
+            .any(|one| one.key == "throughput" && one.text.ends_with("% less")),
+        "{full:?}"
+    );
+}
+
+#[test]
+fn answers_of_buy_meet_all_constraints() {
+    let (inventory, rates) = (
+        PurchaseInventory::read(STARTER).unwrap(),
+        SoftwareRates::built_in().unwrap(),
+    );
+    for found in crate::search::search(crate::search::PurchaseQuestion::LeastCost, &inventory, &rates, 3) {
+        let requests = found.goal.throughput / inventory.mix.bytes_per_request();
+        let answer = answer(&inventory, &rates, &found.design, Some(requests));
+        assert_eq!(super::unmet::unmet(&inventory, &answer), []);
+    }
 }

@@ -264,10 +264,10 @@ fn covered(seed: u64, clusters: usize, measured: &[f64], asked: &[f64]) -> (usiz
         let mut run = |at: Configuration| costs.run(at, &mut random);
         let curves = fit_runs(grid(measured).into_iter().map(&mut run).collect()).unwrap();
         for asked in grid(asked) {
-            let (said, measured) = (curves.predict(asked), run(asked));
-            assert_eq!(said.extrapolations, []);
-            rates += usize::from(said.rate.holds(measured.rate));
-            times += usize::from(said.p99.holds(measured.p99));
+            let (predicted, measured) = (curves.predict(asked), run(asked));
+            assert_eq!(predicted.extrapolations, []);
+            rates += usize::from(predicted.rate.holds(measured.rate));
+            times += usize::from(predicted.p99.holds(measured.p99));
             all += 1;
         }
     }
@@ -332,12 +332,18 @@ fn measured_configurations_are_predicted() {
 fn answers_of_a_size_between_lie_in_the_bands_but_one() {
     let curves = fit_runs(kept("second")).unwrap();
     let answers = points(&kept("answers"));
-    let said: Vec<_> = answers
+    let predicted: Vec<_> = answers
         .iter()
         .map(|point| (point, curves.predict(point.configuration)))
         .collect();
     let within =
-        |holds: &dyn Fn(&(&MeasuredPoint, CurvePrediction)) -> bool| said.iter().filter(|one| holds(one)).count();
-    assert!(within(&|(point, curve)| curve.rate.holds(point.rate)) >= 2, "{said:?}");
-    assert!(within(&|(point, curve)| curve.p99.holds(point.p99)) >= 2, "{said:?}");
+        |holds: &dyn Fn(&(&MeasuredPoint, CurvePrediction)) -> bool| predicted.iter().filter(|one| holds(one)).count();
+    assert!(
+        within(&|(point, curve)| curve.rate.holds(point.rate)) >= 2,
+        "{predicted:?}"
+    );
+    assert!(
+        within(&|(point, curve)| curve.p99.holds(point.p99)) >= 2,
+        "{predicted:?}"
+    );
 }

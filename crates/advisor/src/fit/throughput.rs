@@ -34,14 +34,14 @@ const PARTS: [&str; 5] = [
 const GATEWAY_BYTES: usize = 1 << 1;
 /// Which kind of node each part is time of.
 const NODE_OF: [usize; 5] = [0, 0, 1, 1, 2];
-/// A part that decides less of every point's time than this is told from nothing by none.
+/// A part that decides less of every point's time than this cannot be distinguished from nothing.
 const NOTICED: f64 = 1e-3;
 /// Steps of a fit, halvings of a step, and the logarithm of a part's change in a step at most.
 const STEPS: usize = 60;
 const HALVINGS: usize = 6;
 const LONGEST_STEP: f64 = 2.0;
 /// A fit has ended when no part changes by more than this.
-const SETTLED: f64 = 1e-5;
+const FINISHED: f64 = 1e-5;
 
 /// One number for each of [`PARTS`].
 type Parts = [f64; 5];
@@ -194,7 +194,7 @@ fn fitted(points: &WeighedPoints, chosen: &[usize], knee: i32) -> Option<FittedP
         }
         let Some((tried, found)) = better else { break };
         (seconds, now) = (tried, found);
-        if longest * scale < SETTLED {
+        if longest * scale < FINISHED {
             break;
         }
     }

@@ -6,6 +6,7 @@ use super::file::{
 };
 use super::{BalancerKind, CatalogueServer, DriveKind, PlannedDesign, PurchaseInventory, Wanted};
 use crate::model::cluster::DrivePower;
+use crate::model::estimate::readable;
 use crate::model::workload::{Protection, RequestMix, SizeShare};
 use ring_builder::size;
 use std::collections::BTreeSet;
@@ -19,6 +20,8 @@ const MOST_KINDS: usize = 16;
 const MOST_SIZES: usize = 100;
 /// How far shares may be off 1.
 const ROUNDING: f64 = 1e-6;
+/// A histogram of sizes is known no better, as a share of what is stored.
+const HISTOGRAM_ERROR: f64 = 0.05;
 /// Money, watts and counts beyond this are mistakes.
 const HUGE: f64 = 1e15;
 
@@ -331,6 +334,31 @@ fn design(file: &FileDesign, inventory: &mut PurchaseInventory) -> Result<Planne
     Ok(planned)
 }
 
+/// What the workload says is stored fits into the capacity that is wanted.
+fn room_for_objects(inventory: &PurchaseInventory) -> Result<(), Fault> {
+    let (objects, mean) = (inventory.mix.objects, inventory.mix.mean_size());
+    match inventory.wanted.capacity {
+        Some(capacity) if objects * mean > capacity * (1.0 + HISTOGRAM_ERROR) => Err(Fault::caller(format!(
+            "workload: objects = {objects:.0} of {} on average are {}, and constraints: capacity is {}: expected {:.0} \
+             objects or fewer, other sizes, or more capacity",
+            shown(mean),
+            shown(objects * mean),
+            shown(capacity),
+            (capacity / mean).floor()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes for people, in the units of a catalogue.
+fn shown(bytes: f64) -> String {
+    match bytes {
+        size @ 1e12.. => format!("{} TB", readable(size / 1e12)),
+        size @ 1e6.. => format!("{} MB", readable(size / 1e6)),
+        size => format!("{} bytes", readable(size)),
+    }
+}
+
 fn each<F, T>(files: Vec<F>, check: fn(F) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
     files.into_iter().map(check).collect()
 }
@@ -392,6 +420,7 @@ pub fn checked(file: InventoryFile) -> Result<PurchaseInventory, Fault> {
             return Err(Fault::caller(why));
         }
     }
+    room_for_objects(&inventory)?;
     if let Some(planned) = &file.design {
         inventory.design = Some(design(planned, &mut inventory)?);
     }

@@ -20,7 +20,11 @@
 //! | room: weights, devices, growth | `causes/room.rs` |
 //! | daemons: replication, updates, damage | `causes/upkeep.rs` |
 //! | servers, caches, limits, containers | `causes/serving.rs` |
+//! | clocks | `causes/clocks.rs` |
+//! | processors, drives, workers | `causes/load.rs` |
 
+mod clocks;
+mod load;
 mod placement;
 mod room;
 mod serving;
@@ -145,15 +149,19 @@ impl LookCause {
 type LookRule = (&'static str, fn(&ClusterSight, &LookArguments) -> Vec<LookCause>);
 
 /// All rules.
-pub(super) const RULES: [LookRule; 19] = [
+pub(super) const RULES: [LookRule; 23] = [
     ("servers that do not answer", serving::silent_servers),
     ("servers without recon", serving::no_recon),
     ("rings that differ", serving::rings_differ),
     ("swift.conf that differs", serving::conf_differs),
+    ("clocks", clocks::clocks_off),
     ("memcached", serving::memcached),
     ("refused connections and requests", serving::refused),
     ("a hot container", serving::hot_container),
     ("listings on the drives of objects", serving::listings_beside_objects),
+    ("processors that are full", load::processors),
+    ("drives slower than their equals", load::slow_drives),
+    ("workers of OpenStack's servers", load::few_workers),
     ("replicas", placement::few_replicas),
     ("zones and servers", placement::few_places),
     ("replicas that lie together", placement::together),

@@ -1,17 +1,16 @@
 //! Gateways: whether they answer, what their metrics say in two looks, and what their configuration says of memcached.
 //!
 //! Always holds: counters count for what they grew by between the two looks, and, without growth, for what they say in
-//! all; memcached is asked for a connection, and no word is said to it.
+//! all; memcached is asked for a connection, and no word is reported to it.
 
 use super::arguments::LookArguments;
-use super::inquiry::{Inquiry, place};
+use super::clocks::{ClockOffset, narrowed};
+use super::exposition;
+use super::inquiry::{APART, Inquiry, ServerAnswer, place};
 use settings::Document;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// Between two looks at the same counters.
-const APART: Duration = Duration::from_millis(1500);
 /// memcached servers of a configuration that are asked.
 const MOST_CACHES: usize = 256;
 
@@ -22,6 +21,10 @@ pub(super) struct GatewaySight {
     pub silence: Option<String>,
     /// Its metrics, in two looks. OpenStack's have none.
     pub pages: Option<(String, String)>,
+    /// How far its clock is from this machine's.
+    pub clock: Option<ClockOffset>,
+    /// Its address; nothing of what is a configuration only.
+    pub host: String,
     /// Of the configuration of a gateway, not of one that is asked.
     pub conf: Option<GatewayConf>,
 }
@@ -47,6 +50,8 @@ pub(super) async fn look(inquiry: &Inquiry<'_>, arguments: &LookArguments) -> (V
                 place: conf.path.display().to_string(),
                 silence: None,
                 pages: None,
+                clock: None,
+                host: String::new(),
                 conf: Some(conf),
             });
             None
@@ -62,21 +67,31 @@ async fn talk(inquiry: &Inquiry<'_>, host: &str, port: u16) -> GatewaySight {
         place: place(host, port),
         silence: healthy.as_ref().err().map(|why| format!("/healthcheck: {}", why.why())),
         pages: None,
+        clock: healthy.ok().and_then(|answer| answer.clock()),
+        host: host.to_owned(),
         conf: None,
     };
     let page = || async move {
         let answer = inquiry.get(host, port, "/metrics").await.ok()?;
-        let text = String::from_utf8(answer.body).ok()?;
-        text.contains("martlet_").then_some(text)
+        let text = String::from_utf8(answer.body.clone()).ok()?;
+        text.contains("martlet_").then(|| (clock(&answer, &text), text))
     };
-    if let Some(first) = page().await {
+    if let Some((clock, first)) = page().await {
         // A port of metrics has no healthcheck.
         sight.silence = None;
+        sight.clock = narrowed(sight.clock, clock);
         inquiry.pause(APART).await;
-        let second = page().await.unwrap_or_else(|| first.clone());
+        let second = page().await.map_or_else(|| first.clone(), |(_, second)| second);
         sight.pages = Some((first, second));
     }
     sight
+}
+
+/// By what its metrics say, or by the date of the answer.
+fn clock(answer: &ServerAnswer, page: &str) -> Option<ClockOffset> {
+    let reported = exposition::sum(page, "martlet_clock_seconds", "");
+    let exact = reported.and_then(|reported| answer.clock_by(reported, 0.0));
+    exact.or_else(|| answer.clock())
 }
 
 /// Nothing where none was named and there is none: this is no gateway.

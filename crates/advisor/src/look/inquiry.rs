@@ -3,11 +3,14 @@
 //! Always holds: an answer takes at most the patience of the command line, and none is waited for past the deadline;
 //! what is no answer is a sentence that says why.
 
+use super::clocks::{ClockOffset, DATE_GRAIN};
 use futures_util::StreamExt;
+use http::header::DATE;
 use http::{HeaderMap, Method};
 use peer::{Address, Body, BodyError, PeerError, Peers, RawCall, Timeouts};
 use std::future::Future;
 use std::time::Duration;
+use vocabulary::calendar;
 use world::World;
 
 /// Servers asked at the same time.
@@ -16,6 +19,9 @@ const AT_ONCE: usize = 128;
 const LONGEST_ANSWER: u64 = 8 << 20;
 /// From the first question on, all answers are there by then.
 const DEADLINE: Duration = Duration::from_secs(7);
+
+/// Between two looks at the same counters.
+pub(super) const APART: Duration = Duration::from_millis(1500);
 
 /// Asks servers.
 pub(super) struct Inquiry<'a> {
@@ -46,6 +52,22 @@ impl NoAnswer {
 pub(super) struct ServerAnswer {
     pub headers: HeaderMap,
     pub body: Vec<u8>,
+    /// When it was asked and when it had answered, by this machine's clock: seconds since 1970.
+    pub when: (f64, f64),
+}
+
+impl ServerAnswer {
+    /// How far the server's clock is off, by the date of its answer.
+    pub fn clock(&self) -> Option<ClockOffset> {
+        let date = calendar::parse_http(self.headers.get(DATE)?.to_str().ok()?)?;
+        self.clock_by(date as f64, DATE_GRAIN)
+    }
+
+    /// The same, by a time that the server reported in its answer.
+    pub fn clock_by(&self, reported: f64, grain: f64) -> Option<ClockOffset> {
+        let (asked, answered) = self.when;
+        ClockOffset::of(reported, asked, answered, grain)
+    }
 }
 
 impl<'a> Inquiry<'a> {
@@ -91,6 +113,7 @@ impl<'a> Inquiry<'a> {
                 "not asked: the time for all answers was over".to_owned(),
             ));
         }
+        let asked = self.world().clock.now().as_f64();
         let exchange = self.exchange(method, host, port, path, headers);
         let (headers, body) = match self.world().timeout(left, exchange).await {
             Ok(done) => done?,
@@ -101,7 +124,8 @@ impl<'a> Inquiry<'a> {
                 )));
             }
         };
-        Ok(ServerAnswer { headers, body })
+        let when = (asked, self.world().clock.now().as_f64());
+        Ok(ServerAnswer { headers, body, when })
     }
 
     async fn exchange(

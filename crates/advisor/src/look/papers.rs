@@ -1,7 +1,7 @@
 //! What was written down before: a dispersion report, and an earlier look.
 
 use super::arguments::unfit;
-use crate::command::read_text;
+use crate::text_files::read_text;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;

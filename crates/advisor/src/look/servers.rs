@@ -3,7 +3,8 @@
 //! Always holds: a server that does not answer one question is asked no other, so that one that hangs costs one
 //! patience; what it answered before counts. Figures of a wrong shape are none.
 
-use super::inquiry::{Inquiry, NoAnswer, place};
+use super::clocks::{ClockOffset, narrowed};
+use super::inquiry::{APART, Inquiry, NoAnswer, ServerAnswer, place};
 use super::rings::{RingSight, RingUse};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +52,10 @@ pub(super) struct ServerSight {
     pub drive_errors: Option<f64>,
     /// The page of metrics, of Martlet's.
     pub metrics: Option<String>,
+    /// The same a while later: counters count for what they grew by.
+    pub metrics_later: Option<String>,
+    /// How far its clock is from this machine's.
+    pub clock: Option<ClockOffset>,
 }
 
 impl ServerSight {
@@ -80,12 +85,27 @@ impl ServerSight {
             quarantined: None,
             drive_errors: None,
             metrics: None,
+            metrics_later: None,
+            clock: None,
         }
+    }
+
+    /// What its clock says when this machine's says `at`: what its daemons wrote down is as of that.
+    pub fn time(&self, at: f64) -> f64 {
+        at + self.clock.map_or(0.0, ClockOffset::middle)
+    }
+
+    /// An answer with a date, and perhaps with a time in it.
+    fn take_clock(&mut self, answer: &ServerAnswer, reported: Option<f64>) {
+        let exact = reported.and_then(|reported| answer.clock_by(reported, 0.0));
+        self.clock = narrowed(self.clock, exact.or_else(|| answer.clock()));
     }
 
     /// Takes an answer of recon. A figure that cannot be one is none.
     fn take(&mut self, question: &str, body: &Value) {
         match question {
+            // Of the clock alone.
+            "time" => {}
             "diskusage" => self.devices = body.as_array().map(|rows| devices(rows)),
             "ringmd5" | "swiftconfmd5" => self.sums.extend(sums(body)),
             "quarantined" => {
@@ -157,14 +177,39 @@ pub(super) async fn look(inquiry: &Inquiry<'_>, rings: &[RingSight]) -> Vec<Serv
         all.extend(active.map(|slot| (ring.ring_use, slot.ip.clone(), slot.port)));
     }
     let talk = |(ring_use, ip, port)| talk(inquiry, ServerSight::new(ring_use, ip, port));
-    inquiry.each(all.into_iter().collect(), talk).await
+    let mut all = inquiry.each(all.into_iter().collect(), talk).await;
+    let known: Vec<(usize, String, u16)> = all
+        .iter()
+        .enumerate()
+        .filter(|(_, server)| server.metrics.is_some())
+        .map(|(at, server)| (at, server.ip.clone(), server.port))
+        .collect();
+    if known.is_empty() {
+        return all;
+    }
+    inquiry.pause(APART).await;
+    let again = inquiry.each(known, |(at, ip, port)| async move {
+        let answer = inquiry.get(&ip, port, "/metrics").await.ok()?;
+        Some((at, String::from_utf8(answer.body).ok()?))
+    });
+    for (at, page) in again.await.into_iter().flatten() {
+        all[at].metrics_later = Some(page);
+    }
+    all
 }
 
 async fn talk(inquiry: &Inquiry<'_>, mut sight: ServerSight) -> ServerSight {
     let word = sight.ring_use.word();
-    let mut questions: Vec<String> = ["diskusage", "ringmd5", "swiftconfmd5", "quarantined", "driveaudit"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut questions: Vec<String> = [
+        "diskusage",
+        "time",
+        "ringmd5",
+        "swiftconfmd5",
+        "quarantined",
+        "driveaudit",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     questions.push(format!("replication/{word}"));
     if sight.ring_use == RingUse::Object {
         questions.extend(["async", "updater/object"].map(str::to_owned));
@@ -175,10 +220,14 @@ async fn talk(inquiry: &Inquiry<'_>, mut sight: ServerSight) -> ServerSight {
             Ok(answer) => match serde_json::from_slice(&answer.body) {
                 Ok(body) => {
                     sight.has_answered = true;
+                    let reported = figure(&body).filter(|_| question == "time");
+                    sight.take_clock(&answer, reported);
                     sight.take(&question, &body);
                 }
                 Err(error) => sight.refusal = Some(format!("{path}: no JSON: {error}")),
             },
+            // Of an older make: the dates of its other answers are there.
+            Err(NoAnswer::Refused(_)) if question == "time" => {}
             Err(NoAnswer::Refused(why)) => sight.refusal = Some(format!("{path}: {why}")),
             Err(NoAnswer::Silent(why)) => {
                 sight.silence = Some(format!("{path}: {why}"));
@@ -188,6 +237,7 @@ async fn talk(inquiry: &Inquiry<'_>, mut sight: ServerSight) -> ServerSight {
     }
     // OpenStack's have no such page.
     if let Ok(answer) = inquiry.get(&sight.ip, sight.port, "/metrics").await {
+        sight.take_clock(&answer, None);
         sight.metrics = String::from_utf8(answer.body).ok();
     }
     sight

@@ -8,7 +8,7 @@
 use super::limits::{ControlGroups, NodeGroup, read_special};
 use super::plan::MeasurePlan;
 use super::scratch::{ScratchFolder, make_folders};
-use crate::command::{read_text, write_text};
+use crate::text_files::{read_text, write_text};
 use ring_builder::{CommandStatus, Invocation, Terminal};
 use std::io;
 use std::path::{Path, PathBuf};

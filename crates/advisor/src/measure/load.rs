@@ -6,9 +6,9 @@
 use super::cluster::{LimitedCluster, ProcessorUse};
 use super::plan::{CONTAINERS, MeasurePlan, PlannedRun};
 use super::scratch::ScratchFolder;
-use crate::advice::readable;
-use crate::command::{read_text, write_text};
 use crate::fit::runs;
+use crate::model::estimate::readable;
+use crate::text_files::{read_text, write_text};
 use serde_json::Value;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

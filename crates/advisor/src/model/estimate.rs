@@ -64,3 +64,15 @@ impl Estimate {
         (self.low..=self.high).contains(&value)
     }
 }
+
+/// A number with three digits that matter, large ones by powers of ten.
+pub fn readable(value: f64) -> String {
+    match value.abs() {
+        size if !size.is_finite() => "no bound".to_owned(),
+        size if size >= 1e7 => format!("{value:.1e}"),
+        size if size >= 100.0 || size == 0.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 0.1 => format!("{value:.2}"),
+        _ => format!("{value:.2e}"),
+    }
+}

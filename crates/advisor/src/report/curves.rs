@@ -1,9 +1,9 @@
 //! Fitted curves as text.
 
 use super::terminal::banded;
-use crate::advice::readable;
 use crate::arguments::FitArguments;
 use crate::fit::{CurvePrediction, FittedCurves};
+use crate::model::estimate::readable;
 use serde::Serialize;
 use std::fmt::Write;
 

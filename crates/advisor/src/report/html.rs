@@ -4,8 +4,9 @@
 
 use super::plots::{BandedLine, drawn};
 use super::terminal::banded;
-use crate::advice::{AdviceAnswer, AdviceReport, readable};
+use crate::advice::{AdviceAnswer, AdviceReport};
 use crate::inventory::PurchaseInventory;
+use crate::model::estimate::readable;
 use crate::model::latency::latency;
 use crate::model::limits::throughput;
 use crate::model::rates::SoftwareRates;
@@ -157,6 +158,23 @@ fn add_answer(page: &mut String, number: usize, answer: &AdviceAnswer) {
         );
     }
     *page += "</table>\n";
+    add_warnings(page, answer);
+    if let Some(ring) = &answer.ring {
+        let _ = writeln!(page, "<pre>{}</pre>", escape(&ring.command));
+    }
+}
+
+/// What is wrong with an answer, and what is not known of it.
+fn add_warnings(page: &mut String, answer: &AdviceAnswer) {
+    // Writing to memory does not fail.
+    for one in &answer.unmet {
+        let _ = writeln!(
+            page,
+            "<p class=\"warning\">Not met: {}: {}</p>",
+            one.key,
+            escape(&one.text)
+        );
+    }
     for one in &answer.pitfalls {
         let (name, evidence, remedy) = (one.name, escape(&one.evidence), escape(&one.remedy));
         let _ = writeln!(
@@ -170,9 +188,6 @@ fn add_answer(page: &mut String, number: usize, answer: &AdviceAnswer) {
             "<p class=\"warning\">Not measured: {}</p>",
             escape(one.to_string())
         );
-    }
-    if let Some(ring) = &answer.ring {
-        let _ = writeln!(page, "<pre>{}</pre>", escape(&ring.command));
     }
 }
 

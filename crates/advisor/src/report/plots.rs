@@ -2,7 +2,7 @@
 //!
 //! Always holds: a picture refers to nothing outside itself.
 
-use crate::advice::readable;
+use crate::model::estimate::readable;
 use plotters::prelude::{
     BLACK, ChartBuilder, IntoDrawingArea, LineSeries, Polygon, RGBColor, SVGBackend, TRANSPARENT, Text, WHITE,
 };

@@ -1,10 +1,10 @@
 //! Answers as text.
 
-use crate::advice::{AdviceAnswer, AdviceReport, readable};
+use crate::advice::{AdviceAnswer, AdviceReport};
 use crate::inventory::PurchaseInventory;
-use crate::model::estimate::Estimate;
+use crate::model::estimate::{Estimate, readable};
 use crate::search::PurchaseQuestion;
-use crate::search::conflict::{Constraint, Relaxation};
+use crate::search::conflict::Relaxation;
 use crate::search::least::Goal;
 use std::fmt::Write;
 
@@ -27,22 +27,23 @@ pub fn banded(figure: Estimate) -> String {
 pub fn contradictions(found: &[Relaxation], together: &[Relaxation]) -> String {
     let mut text = String::from("No cluster of this catalogue meets all constraints. These contradict each other:\n");
     for one in found {
-        let (key, now) = (one.constraint.key(), shown(one.constraint, one.now));
+        let (key, now) = (one.constraint.key(), one.constraint.shown(one.now));
         // Writing to memory does not fail.
-        let _ = match one.enough {
-            Some(enough) => writeln!(
+        let _ = match (one.enough, one.is_hopeless) {
+            (Some(enough), _) => writeln!(
                 text,
                 "  {key} = {now}: with the others as they are, {} would be enough",
-                shown(one.constraint, enough)
+                one.constraint.shown(enough)
             ),
-            None => writeln!(text, "  {key} = {now}: no value of it alone would be enough"),
+            (None, true) => writeln!(text, "  {key} = {now}: no cluster meets it, whatever the others are"),
+            (None, false) => writeln!(text, "  {key} = {now}: no value of it alone would be enough"),
         };
     }
     let enough = |one: &Relaxation| {
         Some(format!(
             "{} = {}",
             one.constraint.key(),
-            shown(one.constraint, one.enough?)
+            one.constraint.shown(one.enough?)
         ))
     };
     let together: Vec<String> = together.iter().filter_map(enough).collect();
@@ -52,19 +53,6 @@ pub fn contradictions(found: &[Relaxation], together: &[Relaxation]) -> String {
         text += "  none of them alone: kinds of the catalogue do not fit together (roles, bays, `most`)\n";
     }
     text
-}
-
-fn shown(constraint: Constraint, value: f64) -> String {
-    match constraint {
-        Constraint::Capacity => format!("{} TB", readable(value / 1e12)),
-        Constraint::Throughput => format!("{} MB/s", readable(value / 1e6)),
-        Constraint::P99 => format!("{} ms", readable(value * 1e3)),
-        Constraint::RackUnits => format!("{} rack units in all", readable(value.ceil())),
-        Constraint::Power => format!("{} W in all", readable(value.ceil())),
-        Constraint::Budget => format!("{:.0}", value.ceil()),
-        Constraint::Zones => format!("{value:.0}"),
-        Constraint::YearsToLoss => readable(value),
-    }
 }
 
 /// All answers, as `--explain` asks for with the reasons.
@@ -130,6 +118,9 @@ fn add_answer(text: &mut String, number: usize, answer: &AdviceAnswer, currency:
             answer.zones
         ),
     );
+    for one in &answer.unmet {
+        line("NOT MET", format!("{}: {}", one.key, one.text));
+    }
     for one in &answer.bill {
         line(
             "",

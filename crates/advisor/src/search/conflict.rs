@@ -1,14 +1,16 @@
 //! Constraints that contradict each other: which ones, and what would make them satisfiable.
 //!
 //! One constraint after another is left out while there is still no answer: what stays is a set in which each is needed
-//! for the contradiction. Of each of those it is said which value would be enough, the others as they are; where none
-//! is, which values would be enough together.
+//! for the contradiction. Of each it is said which value would be enough, the others as they are. Where no value of one
+//! is, one of them is loosened until that set has an answer, and the next contradiction is looked for until there is
+//! none: so all of them are known, with values that are enough together.
 //! Always holds: with a proposed value there is an answer; it is within one per cent of the least change.
 
 use super::design::Recipe;
 use super::least::{Goal, SearchContext};
 use super::recipes;
 use crate::inventory::{PurchaseInventory, Wanted};
+use crate::model::estimate::readable;
 use crate::model::rates::SoftwareRates;
 use serde::Serialize;
 
@@ -16,6 +18,9 @@ use serde::Serialize;
 const LOOSEST: f64 = 1e30;
 /// How near a proposed value is to the least change.
 const CLOSE: f64 = 1.01;
+
+/// Contradictions that are resolved one after the other.
+const MOST_ROUNDS: usize = 2 * ALL.len();
 
 /// A constraint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -60,6 +65,8 @@ pub struct Relaxation {
     pub now: f64,
     /// What it would have to be, the others as they are; none where no value helps.
     pub enough: Option<f64>,
+    /// No cluster meets it, whatever the others are.
+    pub is_hopeless: bool,
 }
 
 impl Constraint {
@@ -103,8 +110,22 @@ impl Constraint {
         }
     }
 
+    /// A value with its unit.
+    pub fn shown(self, value: f64) -> String {
+        match self {
+            Self::Capacity => format!("{} TB", readable(value / 1e12)),
+            Self::Throughput => format!("{} MB/s", readable(value / 1e6)),
+            Self::P99 => format!("{} ms", readable(value * 1e3)),
+            Self::RackUnits => format!("{} rack units in all", readable(value.ceil())),
+            Self::Power => format!("{} W in all", readable(value.ceil())),
+            Self::Budget => format!("{:.0}", value.ceil()),
+            Self::Zones => format!("{value:.0}"),
+            Self::YearsToLoss => readable(value),
+        }
+    }
+
     /// Whether more of it is harder.
-    fn asks(self) -> bool {
+    pub fn asks(self) -> bool {
         matches!(
             self,
             Self::Capacity | Self::Throughput | Self::YearsToLoss | Self::Zones
@@ -131,51 +152,95 @@ pub fn is_possible(inventory: &PurchaseInventory, rates: &SoftwareRates) -> bool
         .any(|recipe| context.least(recipe, goal).is_some())
 }
 
-/// The constraints that contradict each other, each with what it would have to be.
-pub fn contradiction(inventory: &PurchaseInventory, rates: &SoftwareRates) -> Vec<Relaxation> {
-    let (needed, _) = needed(inventory, rates);
-    let relaxed = needed.into_iter().map(|(constraint, now)| Relaxation {
-        constraint,
-        now,
-        enough: enough(constraint, now, inventory, rates),
-    });
-    relaxed.collect()
+/// All contradictions among the constraints of an inventory.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Contradictions {
+    /// Each with what would be enough of it alone.
+    pub constraints: Vec<Relaxation>,
+    /// Where no one of those is enough alone: values that are enough when all are changed. Empty where no cluster can
+    /// be built at all.
+    pub together: Vec<Relaxation>,
 }
 
-/// Several constraints that are enough when all of them are changed, where no one is: contradictions that have nothing
-/// to do with each other are resolved one after the other. Empty where no cluster can be built at all.
-pub fn together(inventory: &PurchaseInventory, rates: &SoftwareRates) -> Vec<Relaxation> {
-    let mut changed = inventory.clone();
-    let mut all: Vec<Relaxation> = vec![];
-    // Each round resolves one contradiction, and there are fewer than constraints.
-    for _ in ALL {
+/// One contradiction: the constraints that are needed for it, with their values.
+type NeededConstraints = Vec<(Constraint, f64)>;
+
+/// The constraints that contradict each other, each with what it would have to be. Those of the first contradiction
+/// where one of them resolves everything; where none does, also those that have to change for all others.
+pub fn contradictions(inventory: &PurchaseInventory, rates: &SoftwareRates) -> Contradictions {
+    let (first, _) = needed(inventory, rates);
+    let relaxed = first.iter().map(|(constraint, now)| Relaxation {
+        constraint: *constraint,
+        now: *now,
+        enough: enough(*constraint, *now, inventory, rates),
+        is_hopeless: false,
+    });
+    let mut constraints: Vec<Relaxation> = relaxed.collect();
+    if constraints.iter().any(|one| one.enough.is_some()) {
+        return Contradictions {
+            constraints,
+            together: vec![],
+        };
+    }
+    let (all, mut together) = resolved(inventory, rates);
+    for change in &together {
+        if !constraints.iter().any(|one| one.constraint == change.constraint) {
+            constraints.push(Relaxation {
+                enough: None,
+                ..change.clone()
+            });
+        }
+    }
+    for one in &mut constraints {
+        one.is_hopeless = all
+            .iter()
+            .any(|needed| matches!(needed[..], [(alone, _)] if alone == one.constraint));
+    }
+    let place = |one: &Relaxation| ALL.iter().position(|known| *known == one.constraint);
+    constraints.sort_by_key(place);
+    together.sort_by_key(place);
+    Contradictions { constraints, together }
+}
+
+/// Contradictions one after the other, and the changes that resolve all of them; no changes where there are none.
+fn resolved(inventory: &PurchaseInventory, rates: &SoftwareRates) -> (Vec<NeededConstraints>, Vec<Relaxation>) {
+    let (mut changed, mut found) = (inventory.clone(), vec![]);
+    let mut changes: Vec<Relaxation> = vec![];
+    // Each round resolves one contradiction; one constraint may have to give way to several others in turn.
+    for _ in 0..MOST_ROUNDS {
         if is_possible(&changed, rates) {
-            return all;
+            return (found, changes);
         }
         let (needed, alone) = needed(&changed, rates);
-        let found = needed.into_iter().rev().find_map(|(constraint, now)| {
+        // What has to change anyway first, so that as few as possible do.
+        let is_changed = |constraint| changes.iter().any(|one| one.constraint == constraint);
+        let (again, others): (Vec<_>, Vec<_>) =
+            needed.iter().rev().partition(|(constraint, _)| is_changed(*constraint));
+        let change = again.into_iter().chain(others).find_map(|(constraint, now)| {
             let enough = enough(constraint, now, &alone, rates)?;
             Some((constraint, enough))
         });
-        let Some((constraint, enough)) = found else {
-            return vec![];
+        found.push(needed);
+        let Some((constraint, enough)) = change else {
+            return (found, vec![]);
         };
         constraint.set(&mut changed.wanted, Some(enough));
-        all.retain(|one| one.constraint != constraint);
-        all.push(Relaxation {
+        changes.retain(|one| one.constraint != constraint);
+        changes.push(Relaxation {
             constraint,
             now: constraint.value(&inventory.wanted).unwrap_or(enough),
             enough: Some(enough),
+            is_hopeless: false,
         });
     }
     match is_possible(&changed, rates) {
-        true => all,
-        false => vec![],
+        true => (found, changes),
+        false => (found, vec![]),
     }
 }
 
 /// A set of constraints each of which is needed for the contradiction, and the inventory with those alone.
-fn needed(inventory: &PurchaseInventory, rates: &SoftwareRates) -> (Vec<(Constraint, f64)>, PurchaseInventory) {
+fn needed(inventory: &PurchaseInventory, rates: &SoftwareRates) -> (NeededConstraints, PurchaseInventory) {
     let mut without = inventory.clone();
     let mut needed = vec![];
     for constraint in ALL {

@@ -1,6 +1,6 @@
 //! Answers are the best there are, meet what is wanted, and contradictions are named.
 
-use super::conflict::{Constraint, contradiction, is_possible, together};
+use super::conflict::{Constraint, contradictions, is_possible};
 use super::design::{ClusterDesign, NodeCounts};
 use super::least::{Goal, SearchContext};
 use super::{PurchaseQuestion, recipe_bound, recipes, search};
@@ -146,7 +146,7 @@ fn contradictions_are_named_with_what_would_be_enough() {
     let (mut inventory, rates) = (small(), rates());
     inventory.wanted.budget = Some(20_000.0);
     assert!(!is_possible(&inventory, &rates));
-    let found = contradiction(&inventory, &rates);
+    let found = contradictions(&inventory, &rates).constraints;
     let budget = found.iter().find(|one| one.constraint == Constraint::Budget).unwrap();
     let enough = budget.enough.unwrap();
     inventory.wanted.budget = Some(enough);
@@ -155,7 +155,7 @@ fn contradictions_are_named_with_what_would_be_enough() {
     assert!(!is_possible(&inventory, &rates));
     // Nothing can be multiplied as often as one likes.
     inventory.wanted.budget = Some(0.0);
-    let found = contradiction(&inventory, &rates);
+    let found = contradictions(&inventory, &rates).constraints;
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
         (found[0].enough.unwrap() / enough - 1.0).abs() < 0.02,
@@ -165,7 +165,7 @@ fn contradictions_are_named_with_what_would_be_enough() {
     inventory.wanted.budget = None;
     inventory.protections.truncate(1);
     inventory.wanted.years_to_loss = Some(1e25);
-    let found = contradiction(&inventory, &rates);
+    let found = contradictions(&inventory, &rates).constraints;
     let named: Vec<Constraint> = found.iter().map(|one| one.constraint).collect();
     assert_eq!(named, [Constraint::YearsToLoss]);
     assert!(found[0].enough.unwrap() < 1e25);
@@ -177,9 +177,23 @@ fn contradictions_that_have_nothing_to_do_with_each_other_are_resolved_together(
     // Too little money, and a time that no drive keeps.
     inventory.wanted.budget = Some(20_000.0);
     inventory.wanted.p99 = Some(1e-6);
-    let found = contradiction(&inventory, &rates);
-    assert!(found.iter().all(|one| one.enough.is_none()), "{found:?}");
-    let found = together(&inventory, &rates);
+    let all = contradictions(&inventory, &rates);
+    assert!(all.constraints.iter().all(|one| one.enough.is_none()), "{all:?}");
+    // Both are named, also the one that no cluster meets whatever the other is.
+    let named: Vec<Constraint> = all.constraints.iter().map(|one| one.constraint).collect();
+    assert!(
+        named.contains(&Constraint::P99) && named.contains(&Constraint::Budget),
+        "{all:?}"
+    );
+    let hopeless: Vec<Constraint> = all
+        .constraints
+        .iter()
+        .filter(|one| one.is_hopeless)
+        .map(|one| one.constraint)
+        .collect();
+    // No cluster at all costs so little.
+    assert_eq!(hopeless, [Constraint::Budget], "{all:?}");
+    let found = all.together;
     assert!(found.len() > 1, "{found:?}");
     for one in &found {
         match one.constraint {
@@ -191,6 +205,32 @@ fn contradictions_that_have_nothing_to_do_with_each_other_are_resolved_together(
         }
     }
     assert!(is_possible(&inventory, &rates), "{found:?}");
+}
+
+#[test]
+fn three_contradictions_are_all_named() {
+    let (mut inventory, rates) = (small(), rates());
+    inventory.wanted.budget = Some(1000.0);
+    inventory.wanted.p99 = Some(1e-6);
+    inventory.wanted.years_to_loss = Some(1e29);
+    let all = contradictions(&inventory, &rates);
+    for constraint in [Constraint::YearsToLoss, Constraint::P99, Constraint::Budget] {
+        assert!(
+            all.constraints.iter().any(|one| one.constraint == constraint),
+            "{all:?}"
+        );
+    }
+    for one in &all.together {
+        match one.constraint {
+            Constraint::Budget => inventory.wanted.budget = one.enough,
+            Constraint::P99 => inventory.wanted.p99 = one.enough,
+            Constraint::YearsToLoss => inventory.wanted.years_to_loss = one.enough,
+            Constraint::Capacity => inventory.wanted.capacity = one.enough,
+            Constraint::Throughput => inventory.wanted.throughput = one.enough,
+            other => panic!("{other:?} is no constraint of this inventory"),
+        }
+    }
+    assert!(!all.together.is_empty() && is_possible(&inventory, &rates), "{all:?}");
 }
 
 #[test]

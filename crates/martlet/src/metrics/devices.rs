@@ -3,6 +3,7 @@
 //! Always holds: a drive that hangs is asked once, on a thread of its own, and no request waits for it for longer than
 //! [`GLANCE`]; its last figures are reported until newer ones arrive.
 
+use super::drive_work::DriveWork;
 use durable_fs::{DriveService, Drives, Health};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -127,6 +128,7 @@ impl Devices {
 /// What a drive said when it was asked.
 struct Survey {
     space: Space,
+    work: Option<DriveWork>,
     /// Of [`TREES`], the one whose server reports the space; `None` on a device without partitions, which all report.
     reporter: Option<&'static str>,
     quarantined: Vec<(String, u64)>,
@@ -156,6 +158,7 @@ impl Survey {
         let quarantined = quarantined.collect::<io::Result<_>>()?;
         Ok(Self {
             space,
+            work: DriveWork::of(files, root),
             reporter: reporter(files, root)?,
             quarantined,
             pending: None,
@@ -168,6 +171,9 @@ impl Survey {
         if self.space.files > 0 {
             page.whole(&DEVICE_FILES, &[device], self.space.files);
             page.whole(&DEVICE_FREE_FILES, &[device], self.space.free_files);
+        }
+        if let Some(work) = self.work {
+            work.report(device, page);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Sizes and speeds as people write them: `16TB`, `1.5 TiB`, `200GiB/h`, `100MB/s`.
 //!
-//! Always holds: no text panics; what is read is finite and not negative.
+//! Always holds: no text panics; what may mean bits (`16Tb`) is refused; what is read is finite and not negative.
 
 use vocabulary::Fault;
 
@@ -25,6 +25,21 @@ const UNITS: [(&str, f64); 17] = [
     ("", 1.0),
 ];
 
+/// Refuses `16Tb`, which may mean either; all letters small mean bytes.
+fn no_bits(text: &str) -> Result<(), Fault> {
+    let text = text.trim();
+    let unit = text
+        .trim_start_matches(|it: char| it.is_ascii_digit() || it == '.')
+        .trim();
+    match unit.strip_suffix('b') {
+        Some(rest) if rest.starts_with(|it: char| it.is_ascii_uppercase()) => {
+            let number = text.strip_suffix(unit).unwrap_or(text).trim();
+            Err(Fault::caller(format!("'{text}' may mean bits: write {number}{rest}B")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Bytes.
 pub fn bytes(text: &str) -> Result<f64, Fault> {
     let refuse = || Fault::caller(format!("'{text}' is no size: write 16TB, 1.5TiB or 200000000"));
@@ -34,6 +49,7 @@ pub fn bytes(text: &str) -> Result<f64, Fault> {
         .unwrap_or(small.len());
     let (number, unit) = small.split_at(digits);
     let number: f64 = number.parse().map_err(|_| refuse())?;
+    no_bits(text)?;
     let unit = UNITS.iter().find(|(name, _)| *name == unit.trim());
     let bytes = number * unit.ok_or_else(refuse)?.1;
     if bytes.is_finite() { Ok(bytes) } else { Err(refuse()) }
@@ -50,6 +66,7 @@ pub fn speed(text: &str) -> Result<f64, Fault> {
         "d" | "day" => 86400.0,
         _ => return Err(refuse()),
     };
+    no_bits(size)?;
     let speed = bytes(size).map_err(|_| refuse())? / seconds;
     if speed > 0.0 { Ok(speed) } else { Err(refuse()) }
 }
@@ -88,6 +105,18 @@ mod tests {
         assert_eq!(bytes("512"), Ok(512.0));
         assert_eq!(speed("3600B/h"), Ok(1.0));
         assert_eq!(speed("100MB/s"), Ok(1e8));
+        // Bits or bytes: it is not guessed.
+        for (wrong, right) in [("16Tb", "16TB"), ("1.5 TIb", "1.5TIB"), ("100Mb/s", "100MB")] {
+            let why = if wrong.contains('/') {
+                speed(wrong)
+            } else {
+                bytes(wrong)
+            }
+            .unwrap_err()
+            .what;
+            assert!(why.contains("may mean bits") && why.ends_with(right), "{why}");
+        }
+        assert_eq!((bytes("16tb"), bytes("4b")), (Ok(16e12), Ok(4.0)));
         for wrong in ["", "x", "-1", "nan", "inf", "1ZB", "1..2", "TB"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }

@@ -67,6 +67,9 @@ catalogue! {
     DEVICE_FREE_BYTES = Gauge "martlet_device_free_bytes" ["device"] "Room that is left for us on a device";
     DEVICE_FILES = Gauge "martlet_device_files" ["device"] "Files (inodes) there may be on a device, where its file system has a limit for them";
     DEVICE_FREE_FILES = Gauge "martlet_device_free_files" ["device"] "Files that may still be made on a device, where that has a limit";
+    DEVICE_OPERATIONS = Counter "martlet_device_operations_total" ["device"] "Reads and writes that a device's drive has ended, for all programs; not there where the kernel does not count them (tmpfs, network)";
+    DEVICE_OPERATION_SECONDS = Counter "martlet_device_operation_seconds_total" ["device"] "Seconds that those took, time in the drive's queue included";
+    DEVICE_BUSY = Counter "martlet_device_busy_seconds_total" ["device"] "Seconds in which a device's drive had something to do";
     DEVICE_PENDING = Gauge "martlet_async_pending" ["device"] "Listing updates that wait on a device for the object-updater, counted once a minute, up to a million";
     QUARANTINED = Gauge "martlet_quarantined" ["device", "kind"] "Damaged databases (accounts, containers) and objects (objects, objects-1 for policy 1, …) that were put aside on a device";
     POOL_WAITING = Gauge "martlet_io_waiting" ["pool"] "Blocking jobs that wait for a thread of their device (or of what else the pool is for)";
@@ -93,6 +96,7 @@ catalogue! {
     CLOCK = Gauge "martlet_clock_seconds" [] "What the clock of this node says, in seconds since 1970";
     STARTED = Gauge "process_start_time_seconds" [] "When the process began, in seconds since 1970";
     CPU = Counter "process_cpu_seconds_total" [] "Processor time that the process used";
+    PROCESSORS = Gauge "martlet_processors" [] "Processors that the process may run on, by its affinity";
     RESIDENT = Gauge "process_resident_memory_bytes" [] "Memory that is resident";
     THREADS = Gauge "process_threads" [] "Threads of the process";
     OPEN_FILES = Gauge "process_open_fds" [] "File descriptors that are open";

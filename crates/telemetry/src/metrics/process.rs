@@ -2,7 +2,7 @@
 //!
 //! Always holds: what cannot be read is left out.
 
-use super::catalogue::{BUILD, CLOCK, CPU, MOST_FILES, OPEN_FILES, RESIDENT, STARTED, THREADS};
+use super::catalogue::{BUILD, CLOCK, CPU, MOST_FILES, OPEN_FILES, PROCESSORS, RESIDENT, STARTED, THREADS};
 use super::{MetricsPage, MetricsSource};
 use std::path::Path;
 use std::sync::Arc;
@@ -61,6 +61,9 @@ impl MetricsSource for ProcessMetrics {
         if let Some(threads) = field(&status, "Threads:") {
             page.whole(&THREADS, &[], threads);
         }
+        if let Some(count) = processors(&status) {
+            page.whole(&PROCESSORS, &[], count);
+        }
         if let Some(seconds) = self.text("/proc/self/stat").as_deref().and_then(cpu_seconds) {
             page.real(&CPU, &[], seconds);
         }
@@ -81,6 +84,21 @@ impl MetricsSource for ProcessMetrics {
 fn field(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_whitespace().next()?.parse().ok()
+}
+
+/// How many processors a list such as `0-3,8` names.
+fn processors(status: &str) -> Option<u64> {
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    let range = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u64, u64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        last.checked_sub(first)?.checked_add(1)
+    };
+    list.split(',')
+        .map(range)
+        .try_fold(0_u64, |sum, count| sum.checked_add(count?))
 }
 
 /// User and system time; the program's name may hold anything, so that fields count from its closing bracket.
@@ -106,12 +124,18 @@ mod tests {
             "process_threads ",
             "process_open_fds ",
             "martlet_clock_seconds ",
+            "martlet_processors ",
         ] {
             assert!(text.contains(name), "{name}: {text}");
         }
         assert!(
             text.contains("process_cpu_seconds_total ") && text.contains("process_max_fds "),
             "{text}"
+        );
+        let status = |list: &str| processors(&format!("Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t{list}\n"));
+        assert_eq!(
+            (status("0"), status("0-3,8"), status("3-0"), status("")),
+            (Some(1), Some(5), None, None)
         );
         assert_eq!(cpu_seconds("1 (a) b) R 1 2 3 4 5 6 7 8 9 10 250 50 0"), Some(3.0));
     }
@@ -121,6 +145,7 @@ mod tests {
         fn any_text_is_read(text in "\\PC{0,80}") {
             cpu_seconds(&text);
             field(&text, "V");
+            processors(&text);
         }
     }
 }

@@ -17,9 +17,9 @@ const GROWN_PENDING: f64 = 100.0;
 /// Updates that wait when listings are useless.
 const ALL_LATE: f64 = 10_000.0;
 
-/// Since when, in words.
-fn ago(sight: &ClusterSight, when: f64) -> String {
-    match (sight.at - when).max(0.0) {
+/// Since when, in words, by the clock of the server that wrote it down.
+fn ago(now: f64, when: f64) -> String {
+    match (now - when).max(0.0) {
         _ if when == 0.0 => "no pass has ended yet".to_owned(),
         seconds @ ..7200.0 => format!("the last pass ended {:.0} min ago", seconds / 60.0),
         seconds => format!("the last pass ended {:.0} h ago", seconds / 3600.0),
@@ -44,7 +44,7 @@ pub(super) fn replication(sight: &ClusterSight, _: &LookArguments) -> Vec<LookCa
     for server in &sight.servers {
         let Some(when) = server.replicated else { continue };
         asked += 1;
-        if sight.at - when > REPLICATION_LATE {
+        if server.time(sight.at) - when > REPLICATION_LATE {
             late.push(server);
         }
     }
@@ -57,7 +57,10 @@ pub(super) fn replication(sight: &ClusterSight, _: &LookArguments) -> Vec<LookCa
         let word = server.ring_use.word();
         let url = server.url(&format!("/recon/replication/{word}"));
         evidence(
-            format!("{word}-replicator: {}", ago(sight, server.replicated.unwrap_or(0.0))),
+            format!(
+                "{word}-replicator: {}",
+                ago(server.time(sight.at), server.replicated.unwrap_or(0.0))
+            ),
             url,
         )
     };
@@ -116,7 +119,11 @@ pub(super) fn updates(sight: &ClusterSight, _: &LookArguments) -> Vec<LookCause>
             .iter()
             .filter(|server| server.ring_use == RingUse::Object && server.has_answered)
     };
-    let is_late = |server: &&ServerSight| server.updated.is_some_and(|when| sight.at - when > UPDATER_LATE);
+    let is_late = |server: &&ServerSight| {
+        server
+            .updated
+            .is_some_and(|when| server.time(sight.at) - when > UPDATER_LATE)
+    };
     let idle: Vec<&ServerSight> = servers().filter(is_late).collect();
     let waiting = all_pending(sight);
     let waits_on_idle: f64 = idle.iter().map(|server| pending(server).0).sum();
@@ -127,9 +134,9 @@ pub(super) fn updates(sight: &ClusterSight, _: &LookArguments) -> Vec<LookCause>
     let gain = format!("{waiting:.0} rows appear in listings, and container and account counters are right");
     let shown = |server: &&ServerSight| {
         let (count, url) = pending(server);
-        let last = server
-            .updated
-            .map_or_else(String::new, |when| format!("; object-updater: {}", ago(sight, when)));
+        let last = server.updated.map_or_else(String::new, |when| {
+            format!("; object-updater: {}", ago(server.time(sight.at), when))
+        });
         (count > 0.0 || is_late(server)).then(|| evidence(format!("{count:.0} updates wait{last}"), url))
     };
     if !idle.is_empty() {
