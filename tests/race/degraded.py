@@ -242,7 +242,7 @@ def drawing(measured, faults, seconds):
     time = picture.Axis(0, 3 * seconds, [0, seconds, 2 * seconds, 3 * seconds], label="{:g} s".format)
     tails = picture.decades([value for ones in measured.values() for one in ones.values() for _, value in one.tails if value])
     rates = picture.Axis(0, 150, [0, 50, 100, 150], label="{:g} %".format)
-    tails.label = "{:g} ms".format
+    tails.label = lambda value: f"{value:g} ms" if value < 1000 else f"{value / 1000:g} s"
 
     def row(title, up, points):
         return [picture.Panel(f"{fault.name}: {title}", time, up, {name: points(ones[fault.name]) for name, ones in measured.items()},
