@@ -2,8 +2,8 @@
 //!
 //! A connection serves one request at a time and goes back to its server's pool once its answer has
 //! been read to the end; one that broke is forgotten. A request that meets a connection which the
-//! other side closed in the meantime is sent again on a new one: a request to a node ([`HttpClient::send`]) when none of
-//! it has left, or when it may arrive twice (`repeated.rs`), one of [`HttpClient::fetch`] in any case.
+//! other side closed in the meantime is sent again on a new one: a request to a node ([`HttpClient::send`]) when none
+//! of it has left, or when it may arrive twice (`repeated.rs`), one of [`HttpClient::fetch`] in any case.
 //! With `Expect: 100-continue` the body waits for the node's word ([`crate::Feed::started`] then
 //! tells the feeder); a node that neither continues nor refuses runs into the response time-out.
 //! A body with a footer goes as MIME (`footer_mime.rs`), and only to a node that says it understands it.

@@ -1,9 +1,11 @@
-//! Requests to a node that may be sent once more after they have left, over a connection that the node closed just then.
+//! Requests to a node that may be sent once more after they have left, over a connection that the node closed just
+//! then.
 //!
-//! A read changes nothing. A write of an object that is in memory leaves the same however often it arrives, as it has one
-//! time; where the node has done it already, it refuses it as not newer, which is then no refusal. A body that
+//! A read changes nothing. A write of an object that is in memory leaves the same however often it arrives, as it has
+//! one time; where the node has done it already, it refuses it as not newer, which is then no refusal. A body that
 //! waits for the node's word ([`HeldRequest`]) has not begun.
-//! Always holds: what depends on what was there before, such as `If-None-Match` or the expirer's deletion, is sent once.
+//! Always holds: what depends on what was there before, such as `If-None-Match` or the expirer's deletion, is sent
+//! once.
 
 use crate::body::{Body, BodyError};
 use crate::message::header_names::{X_BACKEND_TIMESTAMP, X_OBJ_METADATA_FOOTER};

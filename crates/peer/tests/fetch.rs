@@ -1,6 +1,6 @@
 //! Requests to servers that are no storage nodes: the connection that is kept, one that was closed meanwhile, answers
-//! that are too long or too late. Reads of nodes, writes that may arrive twice, and uploads that have not begun, survive a
-//! closed connection as well.
+//! that are too long or too late. Reads of nodes, writes that may arrive twice, and uploads that have not begun,
+//! survive a closed connection as well.
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
