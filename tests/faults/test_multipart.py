@@ -112,8 +112,10 @@ def test_a_killed_gateway_tears_nothing_and_leaves_nothing(cluster, what):
     bucket = f"killed-{what}"
     other.create_bucket(Bucket=bucket)
     other.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration=RULE)
+    # The first by itself makes the container of parts: of many first ones at once some may not find it yet (docs/plan.md).
+    uploads = [Upload(other, bucket, 0)]
     with ThreadPoolExecutor(8) as pool:
-        uploads = list(pool.map(lambda number: Upload(other, bucket, number), range(UPLOADS)))
+        uploads += pool.map(lambda number: Upload(other, bucket, number), range(1, UPLOADS))
     calls = {"completions": [lambda upload=upload: upload.complete(doomed) for upload in uploads],
              "aborts": [lambda upload=upload: upload.abort(doomed) for upload in uploads]}
     calls = calls.get(what) or [call for pair in zip(calls["completions"], calls["aborts"]) for call in pair]
@@ -133,4 +135,5 @@ def test_a_killed_gateway_tears_nothing_and_leaves_nothing(cluster, what):
     one_pass(cluster, seconds_per_day=1)
     alive = set().union(*(upload.part_names() for upload in uploads if upload.is_new(other)))
     until(lambda: segments(cluster, bucket) == alive, within=30, what="the parts of objects, and no others")
-    assert "Uploads" not in other.list_multipart_uploads(Bucket=bucket)
+    # One of three listings may lag behind, as no updater runs here.
+    until(lambda: "Uploads" not in other.list_multipart_uploads(Bucket=bucket), within=30, what="no open upload")

@@ -43,9 +43,11 @@ impl Operation<'_> {
         let mut post = self.further(Method::POST, self.marker(self.key(), upload));
         post.headers.insert(IS_ABORTED, HeaderValue::from_static("true"));
         let response = self.send(post).await;
-        match response.status().is_success() {
-            true => Ok(()),
-            false => Err(self.refusal(&response).await),
+        match response.status().as_u16() {
+            200..=299 => Ok(()),
+            // Another abort has ended it.
+            404 => Err(NO_SUCH_UPLOAD.about("UploadId", upload)),
+            _ => Err(self.refusal(&response).await),
         }
     }
 
