@@ -120,6 +120,15 @@ def test_a_completion_on_a_condition(clients, place):
     assert s3.get_object(Bucket=place, Key="k")["Body"].read() == b"b"
 
 
+def test_many_first_uploads_of_a_bucket_begin_at_once(clients):
+    for _ in range(10):
+        place = "c-" + uuid.uuid4().hex
+        clients[0].create_bucket(Bucket=place)
+        begun = at_once([lambda s3=s3, number=number: s3.create_multipart_upload(Bucket=place, Key=f"k{number}")  # noqa: F811
+                         for number, s3 in enumerate(clients)])
+        assert [outcome for outcome in begun if isinstance(outcome, str)] == []
+
+
 def test_parts_that_are_not_named_are_deleted(store, clients, place):  # noqa: F811
     s3 = clients[0]  # noqa: F811
     which, parts = begin(s3, place, "k", [b"a" * 5 * MIB, b"b", b"c"])

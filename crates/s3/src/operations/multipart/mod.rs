@@ -35,8 +35,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::StreamExt;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
-use http::{HeaderName, Method};
-use request_pipeline::ClientRequest;
+use http::{HeaderName, Method, StatusCode};
+use request_pipeline::{ClientRequest, Response};
 use vocabulary::EntityPath;
 
 /// A part that the client names.
@@ -88,12 +88,13 @@ pub(super) async fn create(operation: Operation<'_>) -> Done {
     if !bucket.status().is_success() {
         return Err(operation.bucket_refusal(&bucket));
     }
-    operation.make_segments(bucket.headers()).await?;
     let upload = operation.new_upload_id();
-    let mut put = operation.further(Method::PUT, operation.marker(operation.key(), &upload));
-    put.headers.extend(stored);
-    put.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-    let response = operation.send(put).await;
+    let mut response = operation.put_marker(&upload, &stored, bucket.headers()).await?;
+    // Of many first uploads at once one may have looked for the container before another made it, and what it saw is
+    // believed for a moment: making it again ends that.
+    if response.status() == StatusCode::NOT_FOUND {
+        response = operation.put_marker(&upload, &stored, bucket.headers()).await?;
+    }
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
     }
@@ -183,6 +184,15 @@ impl Operation<'_> {
         let mut bytes = [0; 16];
         self.service.world.random.fill(&mut bytes);
         URL_SAFE_NO_PAD.encode(vocabulary::hex::encode(bytes))
+    }
+
+    /// Opens an upload by its marker, in the container of parts, which is made where it is not there.
+    async fn put_marker(&self, upload: &str, stored: &HeaderMap, bucket: &HeaderMap) -> Result<Response, S3Error> {
+        self.make_segments(bucket).await?;
+        let mut put = self.further(Method::PUT, self.marker(self.key(), upload));
+        put.headers.extend(stored.clone());
+        put.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        Ok(self.send(put).await)
     }
 
     /// Makes the container of parts, unless it is there, in the policy of the bucket, whose headers these are.
