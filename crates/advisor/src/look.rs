@@ -91,7 +91,8 @@ impl ClusterSight {
     }
 }
 
-/// Looks from a machine with these addresses, and says what came of it. The status is 1 when nothing could be looked at.
+/// Looks from a machine with these addresses, and says what came of it. The status is 1 when nothing could be looked
+/// at.
 pub async fn run(
     arguments: &LookArguments,
     peers: &Peers,
