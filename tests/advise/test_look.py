@@ -493,6 +493,14 @@ def test_a_gateway_whose_processor_is_full(ours):
     assert names(ours.look("--gateway", place)) == []
 
 
+def test_workers_of_a_gateway_of_ours_that_shows_no_metrics(ours):
+    # One process of Martlet's uses all processors.
+    with other_conf(ours, "proxy", 0, ("workers = 1", "workers = 1\nmetrics_clients = 192.0.2.1")):
+        report = ours.look("--gateway", f"127.0.0.1:{ours.port}")
+    assert any(line.startswith(f"metrics of 127.0.0.1:{ours.port}: ") for line in report["unseen"]), report
+    assert names(report) == []
+
+
 def test_too_few_workers_of_openstacks(theirs):
     place = f"127.0.0.1:{theirs.port}"
     with other_conf(theirs, "proxy", 0, ("workers = 2", "workers = 1")):

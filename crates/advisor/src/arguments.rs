@@ -172,6 +172,9 @@ fn numbers<const COUNT: usize>(text: &str) -> Result<[f64; COUNT], String> {
 
 fn configuration(text: &str) -> Result<Configuration, String> {
     let [gateways, storage_nodes, size, workers] = numbers(text)?;
+    if gateways.fract() + storage_nodes.fract() + workers.fract() > 0.0 {
+        return Err("expected whole numbers of gateways, storage nodes and workers".to_owned());
+    }
     Ok(Configuration {
         gateways,
         storage_nodes,

@@ -51,6 +51,7 @@ use rings::RingSight;
 use servers::ServerSight;
 use settings::SwiftConf;
 use std::io;
+use std::net::IpAddr;
 use vocabulary::Fault;
 use worker_confs::WorkerConf;
 
@@ -68,6 +69,8 @@ struct ClusterSight {
     /// Of the servers whose configurations are here, and this machine's processors.
     worker_confs: Vec<WorkerConf>,
     processors: Option<u64>,
+    /// Of this machine.
+    own_addresses: Vec<IpAddr>,
     /// MD5 of the files here: rings by their file names, and `swift.conf`.
     own_sums: Vec<(String, String)>,
     /// What could not be read, and why.
@@ -88,11 +91,17 @@ impl ClusterSight {
     }
 }
 
-/// Looks, and says what came of it. The status is 1 when nothing could be looked at.
-pub async fn run(arguments: &LookArguments, peers: &Peers, console: &mut Console<'_>) -> io::Result<ToolStatus> {
+/// Looks from a machine with these addresses, and says what came of it. The status is 1 when nothing could be looked
+/// at.
+pub async fn run(
+    arguments: &LookArguments,
+    peers: &Peers,
+    own_addresses: Vec<IpAddr>,
+    console: &mut Console<'_>,
+) -> io::Result<ToolStatus> {
     let begun = peers.world().clock.elapsed();
     let sight = match see(arguments, peers).await {
-        Ok(sight) => sight,
+        Ok(sight) => ClusterSight { own_addresses, ..sight },
         Err(fault) => return console.complain(fault).map(|()| ToolStatus::FAILURE),
     };
     let causes = causes::ranked(&sight, arguments);

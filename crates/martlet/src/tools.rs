@@ -79,7 +79,8 @@ pub fn advise(line: &advisor::arguments::AdviseArguments) -> Result<(), CommandF
     }
     if let Some(line) = line.look() {
         let (runtime, peers) = (runtime()?, peers(line.cluster_tls.as_deref())?);
-        return tool(|console| runtime.block_on(advisor::look::run(line, &peers, console)));
+        let own = crate::addresses::of("0.0.0.0");
+        return tool(|console| runtime.block_on(advisor::look::run(line, &peers, own, console)));
     }
     tool(|console| advisor::command::run(line, &World::real(), console))
 }

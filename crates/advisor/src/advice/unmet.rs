@@ -36,13 +36,18 @@ impl UnmetConstraint {
             false => has <= wanted * (1.0 + ROUNDING),
         };
         let off = ((has - wanted) / wanted).abs();
-        let (has_words, off_words) = match has.is_finite() {
-            true => (shown(has), format!("{} %", readable(off * 100.0))),
-            false => ("the load is not borne".to_owned(), "without bound".to_owned()),
-        };
         let (limit, than) = if asks { ("wanted", "less") } else { ("at most", "more") };
+        let has_words = match has.is_finite() {
+            true => shown(has),
+            false => "the load is not borne".to_owned(),
+        };
+        // More than nothing, or without bound, is no share of what is wanted.
+        let off_words = match off.is_finite() {
+            true => format!(": {} % {than}", readable(off * 100.0)),
+            false => String::new(),
+        };
         (!is_met).then(|| Self {
-            text: format!("{has_words}, {limit} {}: {off_words} {than}", shown(wanted)),
+            text: format!("{has_words}, {limit} {}{off_words}", shown(wanted)),
             key,
             wanted,
             has,

@@ -258,7 +258,7 @@ fn p99_between_sizes_goes_with_their_work() {
 /// How many configurations of sizes in between lie in the bands of throughput and of p99, and how many there were.
 fn covered(seed: u64, clusters: usize, measured: &[f64], asked: &[f64]) -> (usize, usize, usize) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let (mut rates, mut times, mut all) = (0, 0, 0);
+    let (mut rates, mut times, mut all, mut widths) = (0, 0, 0, 0.0);
     for _ in 0..clusters {
         let costs = SimulatedCosts::drawn(&mut random, 0.1);
         let mut run = |at: Configuration| costs.run(at, &mut random);
@@ -266,11 +266,16 @@ fn covered(seed: u64, clusters: usize, measured: &[f64], asked: &[f64]) -> (usiz
         for asked in grid(asked) {
             let (predicted, measured) = (curves.predict(asked), run(asked));
             assert_eq!(predicted.extrapolations, []);
+            // Bands without bound would hold everything.
+            widths +=
+                (predicted.rate.high / predicted.rate.value).ln() + (predicted.p99.high / predicted.p99.value).ln();
             rates += usize::from(predicted.rate.holds(measured.rate));
             times += usize::from(predicted.p99.holds(measured.p99));
             all += 1;
         }
     }
+    let width = (widths / (2 * all) as f64).exp();
+    assert!(width < 2.0, "bands reach to {width} times what is said on average");
     (rates, times, all)
 }
 

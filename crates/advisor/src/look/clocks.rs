@@ -8,6 +8,7 @@
 //! the time that fits most; a hostile date is a date.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// Clocks may differ by so much, in seconds.
 pub(super) const CLOSE_CLOCKS: f64 = 1.0;
@@ -66,10 +67,11 @@ pub(super) fn narrowed(known: Option<ClockOffset>, later: Option<ClockOffset>) -
 }
 
 /// The distance that fits most machines; of several the one next to this machine's clock. One machine has one vote,
-/// however many servers run on it.
-pub(super) fn right_time<'s>(clocks: impl Iterator<Item = (&'s str, ClockOffset)>) -> f64 {
+/// however many servers run on it: `own` are this machine's addresses.
+pub(super) fn right_time<'s>(clocks: impl Iterator<Item = (&'s str, ClockOffset)>, own: &[IpAddr]) -> f64 {
     let mut machines: BTreeMap<&str, ClockOffset> = BTreeMap::new();
-    for (machine, clock) in clocks {
+    let is_own = |machine: &str| machine.parse().is_ok_and(|address| own.contains(&address));
+    for (machine, clock) in clocks.filter(|(machine, _)| !is_own(machine)) {
         machines
             .entry(machine)
             .and_modify(|known| *known = known.and(clock))
@@ -111,12 +113,16 @@ mod tests {
     #[test]
     fn most_machines_are_right() {
         let (near, far) = (of(-0.2, 0.3), of(29.0, 31.0));
-        assert_eq!(right_time([("a", near), ("b", far)].into_iter()), 0.0);
+        assert_eq!(right_time([("a", near), ("b", far)].into_iter(), &[]), 0.0);
         // This machine is the one that is off.
-        let right = right_time([("a", far), ("b", far), ("c", of(29.5, 29.6))].into_iter());
+        let right = right_time([("a", far), ("b", far), ("c", of(29.5, 29.6))].into_iter(), &[]);
         assert!((29.0..=30.0).contains(&right), "{right}");
         // Three servers of one machine have one vote, and of one against one this machine's counts.
-        assert_eq!(right_time([("a", far), ("a", far), ("a", far)].into_iter()), 0.0);
-        assert_eq!(right_time(std::iter::empty()), 0.0);
+        assert_eq!(right_time([("a", far), ("a", far), ("a", far)].into_iter(), &[]), 0.0);
+        assert_eq!(right_time(std::iter::empty(), &[]), 0.0);
+        // Of a cluster of three this machine is one, and the two others agree.
+        let three = [("10.0.0.1", near), ("10.0.0.2", far), ("10.0.0.3", far)];
+        let right = right_time(three.into_iter(), &["10.0.0.1".parse().unwrap()]);
+        assert!((28.5..=31.0).contains(&right), "{right}");
     }
 }

@@ -7,6 +7,7 @@ use super::arguments::LookArguments;
 use super::clocks::{ClockOffset, narrowed};
 use super::exposition;
 use super::inquiry::{APART, Inquiry, ServerAnswer, place};
+use serde_json::Value;
 use settings::Document;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -19,8 +20,10 @@ pub(super) struct GatewaySight {
     pub place: String,
     /// Why it did not answer `/healthcheck`.
     pub silence: Option<String>,
-    /// Its metrics, in two looks. OpenStack's have none.
+    /// Its metrics, in two looks. OpenStack's have none, and Martlet's show them to few.
     pub pages: Option<(String, String)>,
+    /// It says that it is another make than Martlet.
+    pub is_others: bool,
     /// How far its clock is from this machine's.
     pub clock: Option<ClockOffset>,
     /// Its address; nothing of what is a configuration only.
@@ -50,6 +53,7 @@ pub(super) async fn look(inquiry: &Inquiry<'_>, arguments: &LookArguments) -> (V
                 place: conf.path.display().to_string(),
                 silence: None,
                 pages: None,
+                is_others: false,
                 clock: None,
                 host: String::new(),
                 conf: Some(conf),
@@ -67,6 +71,7 @@ async fn talk(inquiry: &Inquiry<'_>, host: &str, port: u16) -> GatewaySight {
         place: place(host, port),
         silence: healthy.as_ref().err().map(|why| format!("/healthcheck: {}", why.why())),
         pages: None,
+        is_others: false,
         clock: healthy.ok().and_then(|answer| answer.clock()),
         host: host.to_owned(),
         conf: None,
@@ -83,8 +88,17 @@ async fn talk(inquiry: &Inquiry<'_>, host: &str, port: u16) -> GatewaySight {
         inquiry.pause(APART).await;
         let second = page().await.map_or_else(|| first.clone(), |(_, second)| second);
         sight.pages = Some((first, second));
+    } else if sight.silence.is_none() {
+        let about = inquiry.get(host, port, "/info").await;
+        let about: Option<Value> = about.ok().and_then(|answer| serde_json::from_slice(&answer.body).ok());
+        sight.is_others = about.is_some_and(|about| is_others_version(&about["swift"]["version"]));
     }
     sight
+}
+
+/// A version that is not Martlet's.
+pub(super) fn is_others_version(version: &Value) -> bool {
+    version.as_str().is_some_and(|version| !version.contains("martlet"))
 }
 
 /// By what its metrics say, or by the date of the answer.

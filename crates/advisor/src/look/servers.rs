@@ -4,6 +4,7 @@
 //! patience; what it answered before counts. Figures of a wrong shape are none.
 
 use super::clocks::{ClockOffset, narrowed};
+use super::gateways::is_others_version;
 use super::inquiry::{APART, Inquiry, NoAnswer, ServerAnswer, place};
 use super::rings::{RingSight, RingUse};
 use serde_json::Value;
@@ -54,6 +55,8 @@ pub(super) struct ServerSight {
     pub metrics: Option<String>,
     /// The same a while later: counters count for what they grew by.
     pub metrics_later: Option<String>,
+    /// It says that it is another make than Martlet.
+    pub is_others: bool,
     /// How far its clock is from this machine's.
     pub clock: Option<ClockOffset>,
 }
@@ -86,6 +89,7 @@ impl ServerSight {
             drive_errors: None,
             metrics: None,
             metrics_later: None,
+            is_others: false,
             clock: None,
         }
     }
@@ -239,6 +243,9 @@ async fn talk(inquiry: &Inquiry<'_>, mut sight: ServerSight) -> ServerSight {
     if let Ok(answer) = inquiry.get(&sight.ip, sight.port, "/metrics").await {
         sight.take_clock(&answer, None);
         sight.metrics = String::from_utf8(answer.body).ok();
+    } else if let Ok(answer) = inquiry.get(&sight.ip, sight.port, "/recon/version").await {
+        let about: Option<Value> = serde_json::from_slice(&answer.body).ok();
+        sight.is_others = about.is_some_and(|about| is_others_version(&about["version"]));
     }
     sight
 }

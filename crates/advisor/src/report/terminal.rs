@@ -77,7 +77,7 @@ pub fn text(report: &AdviceReport, inventory: &PurchaseInventory, explain: bool)
 
 fn asked(goal: Goal, question: Option<PurchaseQuestion>, inventory: &PurchaseInventory) -> String {
     let wanted = &inventory.wanted;
-    let growth = match wanted.years * wanted.growth_a_year == 0.0 {
+    let growth = match wanted.years * wanted.growth_a_year <= 0.0 {
         true => String::new(),
         false => format!(
             " (grown by {:.0} % a year for {} {})",

@@ -19,8 +19,9 @@ const LOOSEST: f64 = 1e30;
 /// How near a proposed value is to the least change.
 const CLOSE: f64 = 1.01;
 
-/// Contradictions that are resolved one after the other.
-const MOST_ROUNDS: usize = 2 * ALL.len();
+/// Contradictions that are resolved one after the other: values are only ever loosened, so that no set of constraints
+/// contradicts itself twice.
+const MOST_ROUNDS: usize = 1 << ALL.len();
 
 /// A constraint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -97,7 +98,7 @@ impl Constraint {
         }
     }
 
-    fn set(self, wanted: &mut Wanted, value: Option<f64>) {
+    pub(super) fn set(self, wanted: &mut Wanted, value: Option<f64>) {
         match self {
             Self::Capacity => wanted.capacity = value,
             Self::Throughput => wanted.throughput = value,

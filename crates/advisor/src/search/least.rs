@@ -29,7 +29,8 @@ pub struct Goal {
 impl Goal {
     /// What is wanted, grown by as many years as it must suffice for.
     pub fn of(wanted: &Wanted) -> Self {
-        let grown = (1.0 + wanted.growth_a_year).powf(wanted.years);
+        // What shrinks has to find room today.
+        let grown = (1.0 + wanted.growth_a_year).powf(wanted.years).max(1.0);
         Self {
             capacity: wanted.capacity.unwrap_or(0.0) * grown,
             throughput: wanted.throughput.unwrap_or(0.0) * grown,

@@ -1,6 +1,6 @@
 //! Answers are the best there are, meet what is wanted, and contradictions are named.
 
-use super::conflict::{Constraint, contradictions, is_possible};
+use super::conflict::{Constraint, Relaxation, contradictions, is_possible};
 use super::design::{ClusterDesign, NodeCounts};
 use super::least::{Goal, SearchContext};
 use super::{PurchaseQuestion, recipe_bound, recipes, search};
@@ -231,6 +231,30 @@ fn three_contradictions_are_all_named() {
         }
     }
     assert!(!all.together.is_empty() && is_possible(&inventory, &rates), "{all:?}");
+}
+
+#[test]
+fn constraints_that_give_way_to_many_others_in_turn_are_all_named() {
+    let (mut inventory, rates) = (starter(), rates());
+    let wanted = &mut inventory.wanted;
+    (wanted.budget, wanted.p99, wanted.years_to_loss) = (Some(1000.0), Some(1e-3), Some(1e29));
+    (wanted.rack_units, wanted.power, wanted.zones) = (Some(1.0), Some(10.0), 900);
+    let all = contradictions(&inventory, &rates);
+    for one in &all.together {
+        one.constraint.set(&mut inventory.wanted, one.enough);
+        let is_it = |named: &Relaxation| named.constraint == one.constraint;
+        assert!(all.constraints.iter().any(is_it), "{all:?}");
+    }
+    assert!(!all.together.is_empty() && is_possible(&inventory, &rates), "{all:?}");
+}
+
+#[test]
+fn what_shrinks_has_to_find_room_today() {
+    let mut inventory = starter();
+    (inventory.wanted.growth_a_year, inventory.wanted.years) = (-0.5, 3.0);
+    let goal = Goal::of(&inventory.wanted);
+    assert_eq!(Some(goal.capacity), inventory.wanted.capacity);
+    assert_eq!(Some(goal.throughput), inventory.wanted.throughput);
 }
 
 #[test]

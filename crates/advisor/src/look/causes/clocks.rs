@@ -27,7 +27,10 @@ pub(super) fn clocks_off(sight: &ClusterSight, _: &LookArguments) -> Vec<LookCau
         Some((one.ip.as_str(), what, one.url("/recon/time"), one.clock?))
     });
     let all: Vec<_> = of_gateways.chain(of_servers).collect();
-    let right = right_time(all.iter().map(|(host, .., clock)| (*host, *clock)));
+    let right = right_time(
+        all.iter().map(|(host, .., clock)| (*host, *clock)),
+        &sight.own_addresses,
+    );
     let is_off = |clock: ClockOffset| clock.distance(right).abs() > CLOSE_CLOCKS;
     let (mut seen, mut hosts): (Vec<CauseEvidence>, BTreeSet<&str>) = (vec![], BTreeSet::new());
     for (host, what, read_at, clock) in all.iter().filter(|(.., clock)| is_off(*clock)) {

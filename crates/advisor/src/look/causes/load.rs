@@ -160,14 +160,8 @@ pub(super) fn slow_drives(sight: &ClusterSight, _: &LookArguments) -> Vec<LookCa
 
 pub(super) fn few_workers(sight: &ClusterSight, _: &LookArguments) -> Vec<LookCause> {
     // One process of Martlet's uses all processors, whatever `workers` says.
-    let is_others = sight
-        .gateways
-        .iter()
-        .any(|one| one.conf.is_none() && one.silence.is_none() && one.pages.is_none());
-    let others = sight
-        .servers
-        .iter()
-        .filter(|one| one.has_answered && one.metrics.is_none());
+    let is_others = sight.gateways.iter().any(|one| one.is_others);
+    let others = sight.servers.iter().filter(|one| one.is_others);
     let others: BTreeSet<&str> = others.map(|one| one.ring_use.word()).collect();
     let is_few = |conf: &&super::super::worker_confs::WorkerConf| {
         conf.workers <= 1 && (others.contains(conf.server.as_str()) || (is_others && conf.server == "proxy"))
