@@ -91,6 +91,8 @@ def test_an_object_is_read_with_its_key_only(servers):
     for call in (s3.get_object, s3.head_object):
         unchanged = [status_of(call, Bucket=bucket, Key="k", IfNoneMatch=put["ETag"], **key) for key in (ONE, TWO, {})]
         assert unchanged == [304, 403, 400]
+    beyond = [status_of(s3.get_object, Bucket=bucket, Key=of, Range="bytes=999-", **key) for of, keys in (("k", (ONE, TWO)), ("empty", (TWO, ONE))) for key in (*keys, {})]
+    assert beyond == [416, 403, 400] * 2
     asked = {"Bucket": bucket, "Key": "k", "ObjectAttributes": ["ETag", "ObjectSize"]}
     assert s3.get_object_attributes(**asked, **spelled("1"))["ObjectSize"] == len(SECRET)
     assert (code_of(s3.get_object_attributes, **asked), code_of(s3.get_object_attributes, **asked, **spelled("2"))) == ("InvalidRequest", "AccessDenied")
