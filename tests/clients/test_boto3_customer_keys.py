@@ -91,6 +91,8 @@ def test_an_object_is_read_with_its_key_only(servers):
     for call in (s3.get_object, s3.head_object):
         unchanged = [status_of(call, Bucket=bucket, Key="k", IfNoneMatch=put["ETag"], **key) for key in (ONE, TWO, {})]
         assert unchanged == [304, 403, 400]
+    beyond = [status_of(s3.get_object, Bucket=bucket, Key=of, Range="bytes=999-", **key) for of, keys in (("k", (ONE, TWO)), ("empty", (TWO, ONE))) for key in (*keys, {})]
+    assert beyond == [416, 403, 400] * 2
     asked = {"Bucket": bucket, "Key": "k", "ObjectAttributes": ["ETag", "ObjectSize"]}
     assert s3.get_object_attributes(**asked, **spelled("1"))["ObjectSize"] == len(SECRET)
     assert (code_of(s3.get_object_attributes, **asked), code_of(s3.get_object_attributes, **asked, **spelled("2"))) == ("InvalidRequest", "AccessDenied")
@@ -181,8 +183,11 @@ def test_keys_are_in_no_log(servers):
     bucket = made(s3, "logs")
     s3.put_object(Bucket=bucket, Key="k", Body=SECRET, **ONE)
     s3.copy_object(Bucket=bucket, Key="l", CopySource=f"{bucket}/k", **TWO, **source_of("1"))
-    unsigned = client_of(servers.cluster, key="wrong")
-    assert code_of(unsigned.get_object, Bucket=bucket, Key="k", **ONE) == "SignatureDoesNotMatch"
+    for version in ("s3v4", "s3"):
+        unsigned, answers = client_of(servers.cluster, key="wrong", version=version), []
+        unsigned.meta.events.register("after-call.s3", lambda http_response, answers=answers, **_: answers.append(http_response.content))
+        assert code_of(unsigned.get_object, Bucket=bucket, Key="k", **ONE) == "SignatureDoesNotMatch"
+        assert b"SignatureProvided" in answers[0] and b"MTEx" not in answers[0] and b"4d 54 45 78" not in answers[0], version
     logs = b"".join(log.read_bytes() for log in (servers.cluster.root / "log").iterdir())
     assert b"Customer-Key-Md5:" in logs.replace(b"%3A", b":"), "headers are logged"
     for letter in ("1", "2"):

@@ -1,10 +1,11 @@
 //! The memory that documents of S3's clients may take together.
 //!
 //! A document is read as a whole before any of it is understood, and 8 MiB of it may become four times as much. So a
-//! request takes room for its body before that is read, and for the elements in it before they are made; it gives both
-//! back when it has been answered.
+//! request takes room for each piece of its body when that has come, and for the elements in it before they are made;
+//! it gives both back when it has been answered. Room is never taken for what a client only promises: clients that
+//! send slowly would keep out all others.
 //! Always holds: all documents of a gateway together take [`MOST_BYTES`], whatever their number;
-//! one that finds no room is refused with 503 `SlowDown`, before it is read, and the client comes again.
+//! one that finds no room is refused with 503 `SlowDown`, and the client comes again.
 //! Deliberately absent: what a single document may have (`xml.rs`, and the operations' own limits).
 
 use crate::error::{S3Error, SLOW_DOWN};
@@ -25,8 +26,15 @@ pub(crate) struct DocumentRoom(Arc<Semaphore>);
 /// What one request has of it, until it is dropped.
 #[derive(Clone)]
 pub(crate) struct DocumentSeat {
-    _body: Arc<OwnedSemaphorePermit>,
-    _elements: Option<Arc<OwnedSemaphorePermit>>,
+    _taken: Arc<OwnedSemaphorePermit>,
+}
+
+/// What a request has of it whose body is coming.
+pub(crate) struct TakingSeat {
+    room: DocumentRoom,
+    /// Of the body.
+    bytes: u64,
+    taken: OwnedSemaphorePermit,
 }
 
 impl Default for DocumentRoom {
@@ -42,28 +50,40 @@ impl DocumentRoom {
         )))
     }
 
-    /// Room for a body of so many bytes, and for the texts that are copied from it.
-    pub(crate) fn of_body(&self, length: u64) -> Result<DocumentSeat, S3Error> {
-        Ok(DocumentSeat {
-            _body: self.take(length.saturating_mul(2))?,
-            _elements: None,
+    /// Room for a body of which nothing has come.
+    pub(crate) fn enter(&self) -> Result<TakingSeat, S3Error> {
+        Ok(TakingSeat {
+            room: self.clone(),
+            bytes: 0,
+            taken: self.take(0)?,
         })
     }
 
-    /// Room for what the body is going to be read into as well.
-    pub(crate) fn of_elements(&self, seat: DocumentSeat, body: &[u8]) -> Result<DocumentSeat, S3Error> {
-        let begun = body.iter().filter(|byte| **byte == b'<').count() as u64;
-        Ok(DocumentSeat {
-            _elements: Some(self.take(begun.min(crate::xml::MAX_ELEMENTS as u64) * ELEMENT)?),
-            ..seat
-        })
-    }
-
-    fn take(&self, bytes: u64) -> Result<Arc<OwnedSemaphorePermit>, S3Error> {
-        let permits = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
+    fn take(&self, permits: u64) -> Result<OwnedSemaphorePermit, S3Error> {
+        let permits = u32::try_from(permits).unwrap_or(u32::MAX);
         let room = self.0.clone().try_acquire_many_owned(permits);
-        room.map(Arc::new)
-            .map_err(|_| SLOW_DOWN.saying("Too many large documents are being read at this moment. Please try again."))
+        room.map_err(|_| SLOW_DOWN.saying("Too many large documents are being read at this moment. Please try again."))
+    }
+}
+
+impl TakingSeat {
+    /// Room for so many bytes more of the body, and for the texts that are copied from them.
+    pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), S3Error> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        let needed = self.bytes.saturating_mul(2).div_ceil(UNIT);
+        let more = needed.saturating_sub(self.taken.num_permits() as u64);
+        self.taken.merge(self.room.take(more)?);
+        Ok(())
+    }
+
+    /// Room for what the whole body is going to be read into as well.
+    pub(crate) fn with_elements(mut self, body: &[u8]) -> Result<DocumentSeat, S3Error> {
+        let begun = body.iter().filter(|byte| **byte == b'<').count() as u64;
+        let elements = begun.min(crate::xml::MAX_ELEMENTS as u64) * ELEMENT;
+        self.taken.merge(self.room.take(elements.div_ceil(UNIT))?);
+        Ok(DocumentSeat {
+            _taken: Arc::new(self.taken),
+        })
     }
 }
 
@@ -74,26 +94,39 @@ mod tests {
     #[test]
     fn documents_take_room_until_they_are_dropped() {
         let room = DocumentRoom::of(64 << 10);
-        let code = |seat: Result<DocumentSeat, S3Error>| seat.err().map(|error| (error.code.name, error.code.status));
-        let held = room.of_body(30 << 10).unwrap();
-        assert_eq!(code(room.of_body(3 << 10)), Some(("SlowDown", 503)));
+        let code = |error: S3Error| (error.code.name, error.code.status);
+        let is_full = |bytes: u64| room.enter().unwrap().grow(bytes).map_err(code) == Err(("SlowDown", 503));
+        let mut held = room.enter().unwrap();
+        held.grow(30 << 10).unwrap();
+        assert!(is_full(3 << 10));
         drop(held);
-        let held = room.of_body(16 << 10).unwrap();
+        let mut held = room.enter().unwrap();
+        (0..16).for_each(|_| held.grow(1 << 10).unwrap());
         // A hundred empty elements take as much as eight thousand bytes of text.
-        let held = room.of_elements(held, &b"<a/>".repeat(90)).unwrap();
-        assert_eq!(code(room.of_body(3 << 10)), Some(("SlowDown", 503)));
+        let held = held.with_elements(&b"<a/>".repeat(90)).unwrap();
+        assert!(is_full(3 << 10));
+        let mut next = room.enter().unwrap();
+        next.grow(1 << 10).unwrap();
         assert_eq!(
-            code(room.of_elements(held.clone(), &b"<a/>".repeat(90))),
+            next.with_elements(&b"<a/>".repeat(90)).err().map(code),
             Some(("SlowDown", 503))
         );
         drop(held);
-        assert!(room.of_body(32 << 10).is_ok());
+        assert!(!is_full(32 << 10));
+    }
+
+    #[test]
+    fn small_pieces_take_what_they_make_together() {
+        let room = DocumentRoom::of(64 << 10);
+        let mut held = room.enter().unwrap();
+        (0..4096).for_each(|_| held.grow(1).unwrap());
+        assert_eq!(held.taken.num_permits(), 8);
     }
 
     #[test]
     fn one_document_of_the_largest_kind_always_fits() {
-        let room = DocumentRoom::default();
-        let seat = room.of_body(8 << 20).unwrap();
-        assert!(room.of_elements(seat, &b"<a/>".repeat(2 << 20)).is_ok());
+        let mut seat = DocumentRoom::default().enter().unwrap();
+        seat.grow(8 << 20).unwrap();
+        assert!(seat.with_elements(&b"<a/>".repeat(2 << 20)).is_ok());
     }
 }

@@ -19,8 +19,11 @@ pub struct ErrorCode {
     pub message: &'static str,
 }
 
-/// In a canonical request, in front of a key that a client has sent with it (SSE-C).
-const KEYS_OF_CLIENTS: &str = "server-side-encryption-customer-key:";
+/// In what is signed, in front of a key that a client has sent with it (SSE-C): in a header, or in a URL's parameters.
+const KEYS_OF_CLIENTS: [&str; 2] = [
+    "server-side-encryption-customer-key:",
+    "server-side-encryption-customer-key=",
+];
 
 macro_rules! codes {
     ($($constant:ident = $name:literal, $status:literal, $message:literal;)+) => {
@@ -159,19 +162,27 @@ impl S3Error {
     }
 
     /// A signature that was not made with the secret of its access key: with what was signed here, so that a client's
-    /// developer finds where it differs.
+    /// developer finds where it differs. What has a key of a client in it is left out: all would see it who see the
+    /// error. Version 2 signs headers as they are, version 4 a digest of the canonical request.
     pub fn wrong_signature(access_key: &str, string_to_sign: &str, provided: &str, canonical: Option<&str>) -> Self {
         let bytes = |text: &str| {
             let digits: Vec<String> = text.bytes().map(|byte| format!("{byte:02x}")).collect();
             digits.join(" ")
         };
-        let mut error = SIGNATURE_DOES_NOT_MATCH
-            .about("AWSAccessKeyId", access_key)
-            .with("StringToSign", string_to_sign)
-            .with("SignatureProvided", provided)
-            .with("StringToSignBytes", bytes(string_to_sign));
-        // With a key in it, it would be shown to all who see the error.
-        if let Some(canonical) = canonical.filter(|canonical| !canonical.contains(KEYS_OF_CLIENTS)) {
+        let is_shown = |text: &&str| {
+            let text = text.to_ascii_lowercase();
+            !KEYS_OF_CLIENTS.iter().any(|key| text.contains(key))
+        };
+        let mut error = SIGNATURE_DOES_NOT_MATCH.about("AWSAccessKeyId", access_key);
+        let to_sign = Some(string_to_sign).filter(is_shown);
+        if let Some(to_sign) = to_sign {
+            error = error.with("StringToSign", to_sign);
+        }
+        error = error.with("SignatureProvided", provided);
+        if let Some(to_sign) = to_sign {
+            error = error.with("StringToSignBytes", bytes(to_sign));
+        }
+        if let Some(canonical) = canonical.filter(is_shown) {
             error = error
                 .with("CanonicalRequest", canonical)
                 .with("CanonicalRequestBytes", bytes(canonical));
@@ -214,10 +225,28 @@ mod tests {
 
     #[test]
     fn keys_of_clients_are_in_no_error() {
-        let of = |canonical: &str| format!("{:?}", S3Error::wrong_signature("k", "s", "p", Some(canonical)).fields);
-        assert!(of("PUT\nhost:h").contains("CanonicalRequest"));
-        let with_key = of("PUT\nx-amz-copy-source-server-side-encryption-customer-key:c2VjcmV0\n");
-        assert!(!with_key.contains("Canonical"), "{with_key}");
+        let of = |to_sign: &str, canonical: Option<&str>| {
+            let error = S3Error::wrong_signature("k", to_sign, "p", canonical);
+            format!("{:?}", error.fields)
+        };
+        let plain = of("AWS4\nd", Some("PUT\nhost:h"));
+        assert!(plain.contains("CanonicalRequest") && plain.contains("StringToSign"));
+        for with_key in [
+            "PUT\nx-amz-copy-source-server-side-encryption-customer-key:c2VjcmV0\n",
+            "GET\n/b/k\nX-Amz-Server-Side-Encryption-Customer-Key=c2VjcmV0&x=y\n",
+        ] {
+            let shown = of("AWS4\nd", Some(with_key));
+            assert!(
+                !shown.contains("Canonical") && shown.contains("StringToSign"),
+                "{shown}"
+            );
+            // What version 2 signs has the headers themselves.
+            let shown = of(with_key, None);
+            assert!(
+                !shown.contains("StringToSign") && shown.contains("SignatureProvided"),
+                "{shown}"
+            );
+        }
     }
 
     #[test]

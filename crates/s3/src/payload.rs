@@ -6,11 +6,11 @@
 
 use crate::checksum::{Algorithm, Checksum, Checksums, Trailer, md5_of_header};
 use crate::chunked::{ChunkSigning, ChunkedBody};
-use crate::document_room::DocumentRoom;
+use crate::document_room::{DocumentRoom, TakingSeat};
 use crate::error::{
     BAD_DIGEST, ENTITY_TOO_LARGE, ENTITY_TOO_SMALL, INCOMPLETE_BODY, INVALID_REQUEST, MISSING_CONTENT_LENGTH, S3Error,
 };
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::stream::unfold;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue};
 use identity::{SignedRequest, VerifiedKey};
@@ -344,18 +344,10 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
         pass_over(body).await;
         return Err(crate::error::MALFORMED_XML.into());
     }
-    let room = request.extensions.get::<DocumentRoom>().cloned();
-    let taken = room.map(|room| (room.of_body(body.length().unwrap_or(limit)), room));
-    let seat = match taken {
-        Some((Ok(seat), room)) => Some((seat, room)),
-        Some((Err(refusal), _)) => {
-            pass_over(body).await;
-            return Err(refusal);
-        }
-        None => None,
-    };
-    let bytes = match body.collect(limit).await {
-        Ok(bytes) => bytes,
+    let room = request.extensions.get::<DocumentRoom>();
+    let seat = room.map(DocumentRoom::enter).transpose()?;
+    let (bytes, seat) = match read(body, limit, seat).await? {
+        Ok(read) => read,
         Err(BodyError::TooLarge(_)) => return Err(crate::error::MALFORMED_XML.into()),
         Err(BodyError::TimedOut) => return Err(crate::error::REQUEST_TIMEOUT.into()),
         Err(_) => return Err(verdict.refusal().unwrap_or(INCOMPLETE_BODY.into())),
@@ -369,10 +361,33 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
             return Err(BAD_DIGEST.about("ExpectedDigest", md5));
         }
     }
-    if let Some((seat, room)) = seat {
-        request.extensions.insert(room.of_elements(seat, &bytes)?);
+    if let Some(seat) = seat {
+        request.extensions.insert(seat.with_elements(&bytes)?);
     }
     Ok(bytes)
+}
+
+/// The whole of a body, each piece of which takes its room; refused where there is none.
+async fn read(
+    mut body: Body,
+    limit: u64,
+    mut seat: Option<TakingSeat>,
+) -> Result<Result<(Bytes, Option<TakingSeat>), BodyError>, S3Error> {
+    let mut all = BytesMut::new();
+    while let Some(chunk) = body.next().await {
+        let chunk = match chunk {
+            Ok(chunk) if (all.len() + chunk.len()) as u64 <= limit => chunk,
+            Ok(_) => return Ok(Err(BodyError::TooLarge(limit))),
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Some(refusal) = seat.as_mut().and_then(|seat| seat.grow(chunk.len() as u64).err()) {
+            drop((all, seat));
+            pass_over(body).await;
+            return Err(refusal);
+        }
+        all.extend_from_slice(&chunk);
+    }
+    Ok(Ok((all.freeze(), seat)))
 }
 
 /// Takes in what is not read, up to a bound: some clients look at the answer only when all is sent.

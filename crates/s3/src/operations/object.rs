@@ -59,7 +59,8 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     let object = || operation.container().with_object(operation.key());
     operation.may_read(&response, object, version).await?;
     customer_key::check_answer(&response)?;
-    let says_proof = response.status() == 304 && customer_key_proof(response.headers()).is_some();
+    let is_about_it = matches!(response.status().as_u16(), 304 | 416);
+    let says_proof = is_about_it && customer_key_proof(response.headers()).is_some();
     if response.status().is_success() || says_proof {
         customer_key::check(response.headers(), key.as_ref())?;
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::checksum::sha256_hex;
+use futures_util::StreamExt;
 use http::Method;
 use request_pipeline::ClientRequest;
 
@@ -121,19 +122,41 @@ async fn documents_beyond_the_room_of_all_are_refused() {
             .map_err(|error| error.code.name);
         (outcome, request)
     };
-    let taken: Vec<_> = std::iter::from_fn(|| room.of_body(8 << 20).ok()).collect();
+    let take = |room: &DocumentRoom| {
+        let mut seat = room.enter().ok()?;
+        seat.grow(8 << 20).ok().map(|()| seat)
+    };
+    let taken: Vec<_> = std::iter::from_fn(|| take(&room)).collect();
     assert_eq!(taken.len(), 16);
     assert_eq!(read(b"<a/>", &room).await.0, Err("SlowDown"));
     drop(taken);
     // What a request has taken it keeps until it has been answered.
     let (outcome, request) = read(b"<a/>", &room).await;
     assert_eq!(outcome, Ok(Bytes::from_static(b"<a/>")));
-    let all = |room: &DocumentRoom| {
-        std::iter::from_fn(|| room.of_body(8 << 20).ok())
-            .collect::<Vec<_>>()
-            .len()
-    };
+    let all = |room: &DocumentRoom| std::iter::from_fn(|| take(room)).collect::<Vec<_>>().len();
     assert_eq!(all(&room), 15);
     drop(request);
     assert_eq!(all(&room), 16);
+}
+
+/// A hundred clients that promise large documents, or do not say how large, and send a byte.
+#[tokio::test]
+async fn slow_documents_take_the_room_of_what_has_come() {
+    let room = DocumentRoom::default();
+    let mut waiting = Vec::new();
+    for length in [None, Some(8 << 20)].repeat(50) {
+        let mut request = upload(b"", &[]);
+        let first = futures_util::stream::iter([Ok(Bytes::from_static(b"<"))]);
+        request.body = Body::stream(first.chain(futures_util::stream::pending()), length);
+        request.extensions.insert(room.clone());
+        let mut reading = Box::pin(async move { collect(&mut request, None, 8 << 20).await });
+        assert!(futures_util::poll!(&mut reading).is_pending());
+        waiting.push(reading);
+    }
+    let mut request = upload(b"<a/>", &[]);
+    request.extensions.insert(room);
+    assert_eq!(
+        collect(&mut request, None, 8 << 20).await,
+        Ok(Bytes::from_static(b"<a/>"))
+    );
 }
