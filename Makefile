@@ -8,12 +8,13 @@ PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk cu
 # `make test` runs so many of its parts at a time, each grouped in the output (two on a quiet machine save some minutes; one
 # is what time-outs of the tests were chosen for); by itself, a goal is run alone.
 TEST_JOBS ?= 1
-TEST_PARTS := build keystone clients check rust-begun black-box rust conformance cors
+TEST_PARTS := build keystone clients rust-begun black-box check rust conformance cors
 # Compilers beside the black-box tests leave them the processors (make says BESIDE=yes to itself).
 NICE := $(if $(BESIDE),nice -n 10)
 # Not a client of make's job server: cargo and the tests look after themselves.
 ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
+LINTS := cargo clippy --workspace --all-targets --locked -- -D warnings
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
 .PHONY: help up build dist test quick check deny advisories reproduce rust rust-begun black-box packages oracle conformance conformance-all cors keystone clients s3-operations s3-sdks probe mixed storm torture flood log-volume race race-side-by-side race-degraded race-scalability race-s3 race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test advise-measure
@@ -47,7 +48,7 @@ quick: $(VENV)/ready check   ## the inner loop: lints, unit tests, and a few bla
 check:           ## formatting, the rules of the tree (cargo xtask tidy), lints
 	$(CARGO) fmt --all --check
 	$(CARGO) xtask tidy
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(ALONE) $(NICE) $(LINTS)
 
 deny:            ## licences, sources and bans of dependencies, by cargo-deny (`make check` has the essence of it)
 	packaging/deny.sh licenses bans sources
@@ -55,10 +56,10 @@ deny:            ## licences, sources and bans of dependencies, by cargo-deny (`
 advisories:      ## known weaknesses of dependencies; ADVISORIES=file:///a/clone for another copy of the RustSec database
 	ADVISORIES=$(ADVISORIES) packaging/deny.sh advisories
 
-# The processors are the black-box tests' as soon as they want them; `rust` waits for what is left to compile, and says why it failed.
-rust-begun:      ## begins to compile the unit tests, beside what is run meanwhile
+# The processors are the black-box tests' as soon as they want them; `check` and `rust` wait for what is left, and say why it failed.
+rust-begun:      ## begins to compile the unit tests and the lints, beside what is run meanwhile
 	@mkdir -p target
-	@$(ALONE) chrt --idle 0 cargo test --workspace --locked --no-run > target/rust-begun.log 2>&1 &
+	@$(ALONE) chrt --idle 0 sh -c 'cargo test --workspace --locked --no-run; $(LINTS)' > target/rust-begun.log 2>&1 &
 
 rust: $(VENV)/ready   ## unit and property tests
 	$(CARGO) test --workspace --locked --no-run
