@@ -22,6 +22,7 @@
 //! | whose failure it is, and whether trying again helps | `fault.rs` |
 //! | dates and times, and how they are spelled | `calendar.rs` |
 //! | may an object go: S3's object lock | `object_lock.rs` |
+//! | how many processors a list of Linux names | `processors.rs` |
 
 pub mod calendar;
 pub mod conditional;
@@ -38,6 +39,7 @@ pub mod network;
 pub mod number;
 pub mod object_lock;
 pub mod policy;
+pub mod processors;
 pub mod range;
 pub mod timestamp;
 

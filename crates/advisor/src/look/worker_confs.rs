@@ -49,24 +49,12 @@ pub(super) fn processors(world: &World) -> Option<u64> {
         .ok()?;
     let mut bytes = [0; LONGEST];
     let length = read_full_at(&*file, &mut bytes, 0).ok()?;
-    count(std::str::from_utf8(&bytes[..length]).ok()?)
-}
-
-/// Of a list such as `0-3,8`.
-fn count(list: &str) -> Option<u64> {
-    let range = |range: &str| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (u64, u64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        last.checked_sub(first)?.checked_add(1)
-    };
-    list.split(',')
-        .map(range)
-        .try_fold(0_u64, |sum, count| sum.checked_add(count?))
+    vocabulary::processors::count(std::str::from_utf8(&bytes[..length]).ok()?)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{count, read};
+    use super::read;
     use std::path::Path;
 
     #[test]
@@ -82,6 +70,5 @@ mod tests {
             .collect();
         assert_eq!(found, [("proxy".to_owned(), 1)]);
         assert_eq!(read(root.path(), Some(Path::new("/nowhere"))), []);
-        assert_eq!((count("0-3,8\n"), count("0"), count("x")), (Some(5), Some(1), None));
     }
 }

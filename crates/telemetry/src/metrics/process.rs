@@ -91,14 +91,7 @@ fn processors(status: &str) -> Option<u64> {
     let list = status
         .lines()
         .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    let range = |range: &str| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (u64, u64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        last.checked_sub(first)?.checked_add(1)
-    };
-    list.split(',')
-        .map(range)
-        .try_fold(0_u64, |sum, count| sum.checked_add(count?))
+    vocabulary::processors::count(list)
 }
 
 /// User and system time; the program's name may hold anything, so that fields count from its closing bracket.
