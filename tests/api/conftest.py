@@ -1,6 +1,7 @@
 """The pair the API table runs against: OpenStack Swift and the system under test, with the same things stored.
 
-Each system gets an OpenStack cluster of its own, because the stories leave things behind.
+The system is not the one that other tests share, and each has an OpenStack cluster of its own: the stories look at a
+whole account, and leave things behind.
 """
 
 import json
@@ -19,6 +20,11 @@ def pairs(request):
         record = {name: answers for pair in pairs.values() for name, answers in pair.record.items()}
         with open(request.config.getoption("--record"), "w") as sink:
             json.dump(record, sink, indent=1, ensure_ascii=False)
+
+
+@pytest.fixture(scope="session")
+def system(request, shared):
+    return shared.get(f"{request.param}-of-the-table", request.param)
 
 
 @pytest.fixture(scope="session")

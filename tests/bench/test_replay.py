@@ -43,6 +43,11 @@ def traffic(client):
     client.send("GET", client.path("photos", "summer/beach 1"), headers={"X-Auth-Token": "AUTH_tkforged"})
 
 
+def log_has(store, words):
+    """Wait for the line with `words`: an answer may come before its line."""
+    until(lambda: words in store.log(), within=30, what=f"{words!r} in the log")
+
+
 @pytest.fixture(params=["up", "openstack"])
 def store(request, make_system):
     """A store with a log of its own."""
@@ -58,6 +63,7 @@ def listed(client, names):
 def test_a_real_log_is_replayed(store, tmp_path):
     client = Client(store.auth_url)
     traffic(client)
+    log_has(store, " 401 ")
     log, report, record = tmp_path / "proxy.log", tmp_path / "r.json", tmp_path / "ops.csv.gz"
     log.write_text(store.log())
     login = ["-A", store.auth_url, "-U", "test:tester", "-K", "testing"]
@@ -88,10 +94,12 @@ def test_what_the_log_only_reads_is_made_before(make_system, tmp_path):
     client.put("films")
     for number in range(4):
         client.put("films", f"film-{number}", body=b"f" * (1000 * (number + 1)))
+    log_has(store, "film-3")
     before = len(store.log())
     for number in (0, 1, 2, 3, 1, 1):
         client.get("films", f"film-{number}")
     client.send("DELETE", client.path("films", "film-3"))
+    log_has(store, " DELETE ")
     log, report = tmp_path / "proxy.log.gz", tmp_path / "r.json"
     log.write_bytes(gzip.compress(store.log()[before:].encode()))
     said, _ = bench("run", "replay", "--log", log, "--speed", "max", "--workers", "1", "--verify", "--json", report,
