@@ -8,16 +8,19 @@ PACKAGES := memcached rsync rclone attr liberasurecode-dev gcc pkg-config wrk cu
 # `make test` runs so many of its parts at a time, each grouped in the output (two on a quiet machine save some minutes; one
 # is what time-outs of the tests were chosen for); by itself, a goal is run alone.
 TEST_JOBS ?= 1
-TEST_PARTS := build keystone clients rust-begun black-box check rust conformance cors
+TEST_NEEDS := build keystone clients
+TEST_PARTS := rust-begun black-box check rust conformance cors
 # Compilers beside the black-box tests leave them the processors (make says BESIDE=yes to itself).
 NICE := $(if $(BESIDE),nice -n 10)
 # Not a client of make's job server: cargo and the tests look after themselves.
 ALONE := env -u MAKEFLAGS -u MFLAGS
 CARGO := $(ALONE) $(NICE) cargo
+# Black-box tests wait half of their time: three at a time are what two processors bear.
+WORKERS ?= 3
 LINTS := cargo clippy --workspace --all-targets --locked -- -D warnings
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check deny advisories reproduce rust rust-begun black-box packages oracle conformance conformance-all cors keystone clients s3-operations s3-sdks probe mixed storm torture flood log-volume race race-side-by-side race-degraded race-scalability race-s3 race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test advise-measure
+.PHONY: help up build dist test quick check deny advisories reproduce rust rust-begun black-box packages oracle conformance conformance-all cors keystone clients s3-operations s3-sdks probe mixed storm torture large-object flood log-volume race race-side-by-side race-degraded race-scalability race-s3 race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test advise-measure
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -38,6 +41,7 @@ reproduce:       ## builds the program and the package twice, in different folde
 COLD := $(if $(wildcard target/debug/incremental),,CARGO_INCREMENTAL=$${CARGO_INCREMENTAL:-0})
 
 test: packages   ## everything that must hold; what CI runs
+	$(COLD) $(MAKE) --jobs=3 --output-sync=line $(TEST_NEEDS)
 	$(COLD) $(MAKE) --jobs=$(TEST_JOBS) --output-sync=line BESIDE=$(filter-out 1,$(TEST_JOBS)) $(TEST_PARTS)
 
 quick: $(VENV)/ready check   ## the inner loop: lints, unit tests, and a few black-box tests of the debug build
@@ -67,7 +71,7 @@ rust: $(VENV)/ready   ## unit and property tests
 	MARTLET_ORACLE_BIN=$(CURDIR)/$(VENV)/bin $(ALONE) cargo test --workspace --locked
 
 black-box: build keystone clients   ## Martlet from outside: clients, OpenStack Swift beside it, faults
-	$(ALONE) $(PYTEST) tests/ -n 2 --dist loadfile --junitxml=target/black-box.xml
+	$(ALONE) $(PYTEST) tests/ -n $(WORKERS) --dist loadfile --junitxml=target/black-box.xml
 
 oracle: $(VENV)/ready   ## the black-box tests against OpenStack Swift itself: proves the tests
 	$(PYTEST) tests/ --sut openstack
@@ -104,6 +108,9 @@ mixed: build $(VENV)/ready   ## every server and daemon of a mixed cluster excha
 
 torture: build $(VENV)/ready   ## kill -9 under load, 200 times and more
 	MARTLET_KILLS=$${MARTLET_KILLS:-220} $(PYTEST) tests/faults/test_kill.py --timeout=14400 -s
+
+large-object: build $(VENV)/ready   ## an object of 5 GiB up and down, while memory stays
+	$(PYTEST) tests/faults/test_memory.py -m "long or not long"
 
 flood: build $(VENV)/ready   ## 20,000 idle connections and 4,000 slow clients beside ordinary ones; ARGS="--idle 1000 --slow 100"
 	$(VENV)/bin/python tests/faults/flood.py $(ARGS)
