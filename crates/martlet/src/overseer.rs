@@ -33,7 +33,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use world::network::RealNetwork;
 
 /// How long to wait for a worker to close its socket, or to end after SIGTERM, before going on without.
@@ -42,6 +42,8 @@ const CLOSING: Duration = Duration::from_secs(10);
 const SUCCESSION: Duration = Duration::from_secs(5);
 /// Between two workers that die at once.
 const REST: Duration = Duration::from_secs(1);
+/// Signals to several processes that were sent together have come within this time.
+const AT_ONCE: Duration = Duration::from_millis(100);
 /// Between two tries to take an address that is still in use.
 const BETWEEN_BINDS: Duration = Duration::from_millis(100);
 
@@ -87,7 +89,7 @@ async fn oversee(program: &Program, common: &ServerCommon) -> Result<(), Command
             Event::End => return server.end(&mut signals).await,
             Event::Leave => return server.leave().await,
             Event::Renew => server.renew(&mut signals).await,
-            Event::Ended => server.reap(),
+            Event::Ended => server.take_note_of_the_dead(&mut signals).await,
             Event::WorkerClosed => server.expect_successor(SUCCESSION),
             Event::Successor => server.replace(&mut signals).await,
         }
@@ -244,7 +246,6 @@ impl<'a> OverseenServer<'a> {
                 None => std::future::pending().await,
             }
         };
-        // The worker may be asked to end together with this process, and be quicker.
         tokio::select! {
             biased;
             _ = terminate.recv() => Event::End,
@@ -254,6 +255,16 @@ impl<'a> OverseenServer<'a> {
             _ = child.recv() => Event::Ended,
             () = closed => Event::WorkerClosed,
             () = due => Event::Successor,
+        }
+    }
+
+    /// Takes note of workers that have ended, unless this process is asked to end as well: a service manager asks all
+    /// processes at once, and the worker may be quicker.
+    async fn take_note_of_the_dead(&mut self, signals: &mut Signals) {
+        let has_died = |worker: &Child| !worker.has_closed() && worker.ended().is_some();
+        let is_asked = self.worker.as_ref().is_some_and(has_died) && timeout(AT_ONCE, signals.end()).await.is_ok();
+        if !is_asked {
+            self.reap();
         }
     }
 
@@ -365,7 +376,7 @@ impl<'a> OverseenServer<'a> {
         tell_service_manager(STOPPING);
         if let Some(worker) = &mut self.worker {
             worker.signal(Signal::SIGHUP);
-            if tokio::time::timeout(CLOSING, worker.closed()).await.is_err() {
+            if timeout(CLOSING, worker.closed()).await.is_err() {
                 tracing::error!("the worker did not close its socket in {CLOSING:?}");
             }
         }
