@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 import time
 
 import pytest
@@ -70,7 +71,8 @@ def test_a_real_log_is_replayed(store, tmp_path):
     replay = ["run", "replay", "--log", log, "--speed", "2", "--workers", "8", *login]
     said, _ = bench(*replay, "--stages", "init,prepare,main", "--verify", "--json", report, "--record", record)
     assert "2 times as fast as they came; 0 objects are made before" in said
-    assert "1 (status 401)" in said and "1 (to accounts)" in said, said
+    # Daemons of `martlet up` ask for accounts of their own where they come to their turn.
+    assert "1 (status 401)" in said and re.search(r"[1-9]\d* \(to accounts\)", said), said
     main = json.loads(report.read_text())["stages"][-1]["works"][0]
     assert main["total"]["failed"] == 0, main["total"]["failures"]
     done = {one["id"]: one["succeeded"] for one in main["operations"]}
