@@ -20,7 +20,7 @@ WORKERS ?= 3
 LINTS := cargo clippy --workspace --all-targets --locked -- -D warnings
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check deny advisories reproduce rust rust-begun black-box packages oracle conformance conformance-all cors keystone clients s3-operations s3-sdks probe mixed storm torture large-object flood log-volume race race-side-by-side race-degraded race-scalability race-s3 race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test advise-measure
+.PHONY: help up build dist test quick check deny advisories reproduce rust rust-begun black-box packages oracle conformance conformance-all cors keystone clients s3-operations s3-sdks other-stores beside-others probe mixed storm torture large-object flood log-volume race race-side-by-side race-degraded race-scalability race-s3 race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test advise-measure
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -88,6 +88,14 @@ s3-operations: build $(VENV)/ready   ## every operation of S3 with every paramet
 
 s3-sdks: build clients   ## the AWS SDKs for Rust and for Go, with their defaults (needs go, compiles for minutes)
 	$(ALONE) $(PYTEST) tests/clients/test_sdks.py --sut up -m "long or not long"
+
+OTHER_STORES ?= rgw versitygw
+other-stores: build clients   ## `martlet bench` on the S3 of Ceph's RGW (Debian's packages, unpacked) and Versity's gateway (built by Go); OTHER_STORES=rgw for one of them
+	tests/harness/other_stores.sh target/other-stores $(OTHER_STORES)
+	$(ALONE) $(PYTEST) tests/bench/test_other_stores.py -rs
+
+beside-others: build $(VENV)/ready   ## what a request costs `martlet bench`, swift-bench and COSBench; ARGS="--cosbench FOLDER --rounds 5"
+	$(VENV)/bin/python tests/bench/beside_others.py $(ARGS)
 
 cors: $(VENV)/ready   ## OpenStack Swift's CORS tests in headless Chromium
 	@test -n "$$MARTLET_BIN" || $(MAKE) build

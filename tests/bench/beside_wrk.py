@@ -88,10 +88,10 @@ def highest_memory(pid):
     return sum(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
 
 
-def measured(command):
-    """Runs a loader: (standard output, processor seconds, MiB of memory)."""
+def measured(command, cwd=None):
+    """Runs a loader: (what it said, processor seconds with those of its children, MiB of memory)."""
     with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(pinned(0, command), stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(pinned(0, command), stdout=output, stderr=subprocess.STDOUT, cwd=cwd)
         memory, ended = 0, 0
         while not ended:
             ended, status, usage = os.wait4(process.pid, os.WNOHANG)

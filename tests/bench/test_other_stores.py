@@ -1,6 +1,6 @@
-"""`martlet bench` on S3 of other makes: one workload of all operations, every body that is read compared, looked at with boto3.
+"""`martlet bench` on S3 of other makes, and on Swift of one: one workload of all operations, every body that is read compared, looked at with boto3.
 
-moto's server is always there. MARTLET_OTHER_S3 names one more (harness/other_stores.py), such as MinIO, Garage, RGW or AWS.
+moto's server is always there. `make other-stores` brings others, and MARTLET_OTHER_S3 names one that runs (harness/other_stores.py).
 """
 
 import json
@@ -66,15 +66,12 @@ containers = "r(1,2)"
 """
 
 
-@pytest.fixture(params=["moto", "named"])
-def store(request, tmp_path):
-    if request.param == "moto":
-        with other_stores.Moto(tmp_path) as started:
-            yield started
-    elif found := other_stores.named():
-        yield found
-    else:
-        pytest.skip(f"{other_stores.VARIABLE} names no store")
+@pytest.fixture(scope="module", params=other_stores.MAKES)
+def store(request, tmp_path_factory):
+    if why := other_stores.missing(request.param):
+        pytest.skip(why)
+    with other_stores.started(request.param, tmp_path_factory.mktemp(request.param)) as store:
+        yield store
 
 
 def bench(*arguments, status=0):
@@ -126,3 +123,16 @@ def test_buckets_of_others_stay_as_they_are(store, tmp_path):
     finally:
         client.delete_object(Bucket="bench-other-2", Key="myobjects1")
         client.delete_bucket(Bucket="bench-other-2")
+
+
+@pytest.mark.parametrize("store", ["rgw"], indirect=True)
+def test_swift_of_another_make(store, tmp_path):
+    """RGW's Swift API, with a user of its S3."""
+    report = tmp_path / "r.json"
+    bench("run", "photos-write", "-A", f"{store.endpoint}/auth/v1.0", "-U", "bench:swift", "-K", store.secret, "--verify", "--containers", "2",
+          "--objects", "10", "--workers", "3", "--runtime", "2s", "--json", report)
+    works = totals(report)
+    counts = {name: (work["total"]["succeeded"], work["total"]["failed"]) for name, work in works.items()}
+    main, failed = counts.pop("main")
+    assert main > 0 and failed == 0 and all(operation["succeeded"] > 0 for operation in works["main"]["operations"])
+    assert counts == {"init": (2, 0), "prepare": (20, 0), "cleanup": (40, 0), "dispose": (2, 0)}

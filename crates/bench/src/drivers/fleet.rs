@@ -63,6 +63,13 @@ struct FleetDriver {
     report: DriverReport,
 }
 
+/// What becomes of a driver that is sent a run.
+enum Preparation {
+    Ready,
+    /// It is gone, or hangs: the run may do without it.
+    Lost(Fault),
+}
+
 /// The record that drivers send. Clones share it.
 #[derive(Clone, Default)]
 struct FleetRecord(Arc<Mutex<OpenFleetRecord>>);
@@ -139,11 +146,14 @@ impl FleetDriver {
     }
 
     /// Tells the driver what is replayed, if anything is, and has it open its stores.
-    async fn prepare(&mut self, order: &RunOrder, replayed: Option<&ReplayedLog>) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    /// It refuses, or answers what was not asked.
+    async fn prepare(&mut self, order: &RunOrder, replayed: Option<&ReplayedLog>) -> Result<Preparation, Fault> {
         let failed = |why: &dyn std::fmt::Display| Fault::peer(format!("driver {}: {why}", self.address));
         // A driver that was met just now has its channel.
         let Some(channel) = &mut self.channel else {
-            return Ok(());
+            return Ok(Preparation::Lost(Fault::peer("it is lost")));
         };
         let order = RunOrder {
             name: self.address.name.clone(),
@@ -159,11 +169,11 @@ impl FleetDriver {
             }
         }
         match channel.next_message::<FromDriver>().await {
-            Ok(Some(FromDriver::Ready)) => Ok(()),
+            Ok(Some(FromDriver::Ready)) => Ok(Preparation::Ready),
             Ok(Some(FromDriver::Refused { why })) => Err(failed(&why)),
             Ok(Some(_)) => Err(failed(&"it did not answer what it was asked")),
-            Ok(None) => Err(failed(&"it has ended the connection")),
-            Err(error) => Err(failed(&error)),
+            Ok(None) => Ok(Preparation::Lost(Fault::peer("it has ended the connection"))),
+            Err(error) => Ok(Preparation::Lost(Fault::peer(error.to_string()))),
         }
     }
 
@@ -248,10 +258,25 @@ impl DriverFleet {
         })
     }
 
-    /// Has all drivers open their stores, for a run that replays a log or none.
+    /// Has all drivers open their stores, for a run that replays a log or none. One that is gone or hangs meanwhile, as
+    /// while a long log is sent, is lost as it would be in a stage.
+    ///
+    /// # Errors
+    /// A driver refuses, or all are lost: nothing has been made then.
     pub async fn prepare(&mut self, order: &RunOrder, replayed: Option<&ReplayedLog>) -> Result<(), Fault> {
         let preparing = self.drivers.iter_mut().map(|driver| driver.prepare(order, replayed));
-        futures_util::future::try_join_all(preparing).await.map(|_| ())
+        let prepared = futures_util::future::try_join_all(preparing).await?;
+        let mut lost = vec![];
+        for (driver, preparation) in self.drivers.iter_mut().zip(prepared) {
+            if let Preparation::Lost(why) = preparation {
+                lost.push(driver.lose("before the run began", &why));
+            }
+        }
+        if lost.len() == self.drivers.len() {
+            return Err(Fault::peer(lost.join("; ")));
+        }
+        lost.into_iter().for_each(|line| self.notices.add(line));
+        Ok(())
     }
 
     /// What is to be said of each driver.

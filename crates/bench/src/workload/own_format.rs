@@ -326,6 +326,8 @@ fn plain(name: &str, value: &Value) -> Result<String, WorkloadMistake> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Integer(number) => Ok(number.to_string()),
+        // With an exponent where it would have a line of digits.
+        Value::Float(number) if *number != 0.0 && !(1e-6..1e16).contains(&number.abs()) => Ok(format!("{number:?}")),
         Value::Float(number) => Ok(number.to_string()),
         Value::Boolean(flag) => Ok(flag.to_string()),
         other => Err(WorkloadMistake::value(

@@ -109,6 +109,19 @@ impl Bench {
         words: &[&str],
         more: &[&str],
     ) -> (ToolStatus, String) {
+        self.run_through(controller, drivers, async |_, address| address, words, more)
+            .await
+    }
+
+    /// [`Bench::run_by`], with addresses in place of those of the drivers: driver `at` has `through(at, its own)`.
+    pub async fn run_through(
+        &self,
+        controller: &World,
+        drivers: &[(&World, &[&str])],
+        through: impl AsyncFn(usize, String) -> String,
+        words: &[&str],
+        more: &[&str],
+    ) -> (ToolStatus, String) {
         let heard: Vec<Output> = drivers.iter().map(|_| Output::default()).collect();
         let serving = drivers
             .iter()
@@ -117,8 +130,8 @@ impl Bench {
         let mut serving = futures_util::future::join_all(serving).fuse();
         let controlling = async {
             let mut addresses = vec![];
-            for output in &heard {
-                addresses.push(output.line("ready ").await);
+            for (at, output) in heard.iter().enumerate() {
+                addresses.push(through(at, output.line("ready ").await).await);
             }
             let (output, drivers) = (Output::default(), addresses.join(","));
             let (secret, json) = (self.path("secret"), self.path("r.json"));

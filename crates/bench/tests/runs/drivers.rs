@@ -287,6 +287,107 @@ async fn a_driver_that_hangs_is_lost_and_the_others_go_on() {
     assert_eq!(total(1), 30, "all of the next stage is done by the other one");
 }
 
+/// Where a controller reaches a driver that takes so many bytes of what it is sent, and then nothing more: its
+/// connection stays open, or ends.
+async fn stuck_after(bytes: u64, driver: String, ends: bool) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        let (controller, _) = listener.accept().await.unwrap();
+        let driver = tokio::net::TcpStream::connect(driver).await.unwrap();
+        let (from_controller, mut to_controller) = controller.into_split();
+        let (mut from_driver, mut to_driver) = driver.into_split();
+        let mut sent = from_controller.take(bytes);
+        tokio::select! {
+            _ = tokio::io::copy(&mut sent, &mut to_driver) => {}
+            _ = tokio::io::copy(&mut from_driver, &mut to_controller) => {}
+        }
+        if !ends {
+            std::future::pending::<()>().await;
+        }
+    });
+    address
+}
+
+/// A log of so many readings of fifty objects.
+fn log_of(readings: usize) -> String {
+    let line = |number: usize| {
+        let start = 1_790_000_000.0 + number as f64 / 1e3;
+        format!(
+            "127.0.0.1 127.0.0.1 26/Nov/2026/13/39/28 GET /v1/A/c/{} HTTP/1.0 200 - agent token - 700 - tx1 - 0.1 - - \
+             {start:.9} {:.9} 0 -\n",
+            number % 50,
+            start + 0.1
+        )
+    };
+    (0..readings).map(line).collect()
+}
+
+#[tokio::test]
+async fn a_driver_that_hangs_while_a_log_is_sent_is_lost_and_the_others_go_on() {
+    for ends in [false, true] {
+        let bench = Bench::new();
+        let hurried = World {
+            clock: Arc::new(Hurried(world::clock::RealClock::new())),
+            ..World::real()
+        };
+        let log = bench.path("proxy.log");
+        std::fs::write(&log, log_of(3000)).unwrap();
+        let words = [
+            "run",
+            "replay",
+            "--log",
+            &log,
+            "--speed",
+            "max",
+            "--storage",
+            "mock:delay=0;size=700",
+        ];
+        // The log is more than a hundred thousand bytes on its way, and all that goes before it some five thousand.
+        let through = async |at: usize, address: String| match at {
+            0 => address,
+            _ => stuck_after(40_000, address, ends).await,
+        };
+        let drivers = [(&hurried, ALONE); 2];
+        let (status, output) = bench.run_through(&hurried, &drivers, through, &words, &[]).await;
+        assert_eq!(status, ToolStatus::FAILURE, "{output}");
+        let report = bench.report();
+        let lost = |at: usize| report["drivers"][at]["lost"].as_str();
+        assert_eq!(lost(0), None, "{output}");
+        let why = lost(1).unwrap();
+        assert!(why.starts_with("before the run began: "), "{why}");
+        assert!(ends || why.contains("it said nothing"), "{why}");
+        assert!(output.contains("is lost, before the run began"), "{output}");
+        let main = &report["stages"][2]["works"][0]["total"];
+        assert_eq!(
+            (main["succeeded"].as_u64(), main["failed"].as_u64()),
+            (Some(3000), Some(0)),
+            "{output}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_made_when_all_drivers_are_lost_before_it() {
+    let (bench, world) = (Bench::new(), World::real());
+    let log = bench.path("proxy.log");
+    std::fs::write(&log, log_of(3000)).unwrap();
+    let words = ["run", "replay", "--log", &log, "--storage", "mock"];
+    let through = async |_: usize, address: String| stuck_after(40_000, address, true).await;
+    let (status, output) = bench
+        .run_through(&world, &[(&world, ALONE)], through, &words, &[])
+        .await;
+    assert_eq!(status, ToolStatus::FAILURE);
+    assert!(
+        output.contains("driver driver1 (127.0.0.1:") && output.contains("is lost, before the run began"),
+        "{output}"
+    );
+    assert!(
+        !output.contains("s measured") && !Path::new(&bench.path("r.json")).exists(),
+        "{output}"
+    );
+}
+
 /// Peers without the secret: they learn nothing, and who has it is served all the same.
 #[tokio::test]
 async fn strangers_are_hung_up_on() {

@@ -13,11 +13,14 @@
 use super::{known, read_stage, text_of, workers};
 use crate::workload::mistake::WorkloadMistake;
 use crate::workload::{Endpoint, Stage};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use toml::{Table, Value};
 
 /// Requests under way at most, unless it is said: an open loop needs more than are ever under way.
 const WORKERS: i64 = 64;
+/// How much slower or faster than it came a log is replayed at most: beyond these, no times differ any more.
+const SPEEDS: RangeInclusive<f64> = 1e-6..=1e6;
 
 /// What is replayed.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,9 +57,13 @@ fn speed(table: &Table) -> Result<Option<f64>, WorkloadMistake> {
         return Ok(None);
     }
     let number: Option<f64> = text.parse().ok();
-    match number.filter(|speed| (1e-6..=1e6).contains(speed)) {
+    match number.filter(|speed| SPEEDS.contains(speed)) {
         Some(speed) => Ok(Some(speed)),
-        None => Err(WorkloadMistake::value("speed", &text, "a factor above 0, or max")),
+        None => Err(WorkloadMistake::value(
+            "speed",
+            &text,
+            format_args!("a factor from {} to {}, or max", SPEEDS.start(), SPEEDS.end()),
+        )),
     }
 }
 
@@ -138,10 +145,19 @@ workers = 9
     }
 
     #[test]
+    fn speeds_that_cannot_be_are_named_with_those_that_can() {
+        for text in ["-1", "0", "1e-300", "1e300", "'1e999'", "'nan'", "'fast'"] {
+            let refused = parse(&GOOD.replace("2.5", text)).unwrap_err().to_string();
+            let shown = text.trim_matches('\'');
+            let expected = format!("[replay]: speed=\"{shown}\": expected a factor from 0.000001 to 1000000, or max");
+            assert_eq!(refused, expected);
+        }
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (from, to, expected) in [
             ("log = 'proxy.log'", "", "[replay]: expected log = FILE"),
-            ("2.5", "-1", "[replay]: speed=\"-1\": expected a factor above 0, or max"),
             ("speed", "sped", "[replay]: sped in [replay]: expected log, speed"),
             ("= 9", "= 0", "[replay]: workers=\"0\": expected a number of workers"),
             (
