@@ -48,7 +48,7 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
         Err(error) if error.code == NO_SUCH_UPLOAD => Some(operation.complete_already(&id).await.ok_or(error)?),
         Err(error) => return Err(error),
     };
-    let body = collect(&mut operation.request, signed.as_ref(), LARGEST_DOCUMENT).await?;
+    let body = collect(&mut operation.request, signed.as_deref(), LARGEST_DOCUMENT).await?;
     let named = read(&body).map_err(|error| error.with("UploadId", id.clone()))?;
     let etag = etag_of_parts(&named).map_err(|error| error.with("UploadId", id.clone()))?;
     if let Some(object) = made {
