@@ -178,6 +178,7 @@ pub(super) fn forget_parts(copy: &mut HeaderMap) {
     for name in [
         S3_ETAG,
         "x-object-sysmeta-s3api-upload-id",
+        "x-object-sysmeta-s3api-part-numbers",
         "x-object-sysmeta-s3api-checksum",
     ] {
         copy.insert(HeaderName::from_static(name), HeaderValue::from_static(""));
