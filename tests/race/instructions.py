@@ -37,8 +37,9 @@ KINDS = {
     "S3 GET 4 KiB": ("GET", None, "read-small", 300, 3000),
     "HEAD": ("HEAD", None, "read-small", 300, 3000),
     "GET 1 MiB": ("GET", None, "read-large", 40, 300),
+    "S3 GET 1 MiB": ("GET", None, "read-large", 40, 300),
     "PUT 4 KiB": ("PUT", SMALL, "small", 200, 1000),
-    "S3 PUT 4 KiB": ("PUT", SMALL, "small", 200, 1000),
+    "S3 PUT 4 KiB": ("PUT", SMALL, "s3-small", 200, 1000),
     "DELETE": ("DELETE", None, "deleted", 200, 1000),
     "PUT 1 MiB": ("PUT", LARGE, "large", 20, 100),
 }

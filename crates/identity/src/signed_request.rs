@@ -29,7 +29,15 @@ pub struct SigningScope {
 impl SigningScope {
     /// `date/region/service/aws4_request`.
     pub fn text(&self) -> String {
-        format!("{}/{}/{}/aws4_request", self.date, self.region, self.service)
+        [
+            self.date.as_str(),
+            "/",
+            &self.region,
+            "/",
+            &self.service,
+            "/aws4_request",
+        ]
+        .concat()
     }
 
     /// The key that is derived of a secret for this scope.
@@ -65,6 +73,11 @@ pub struct SignedRequest {
 impl SignedRequest {
     /// Whether the signature was made with this secret.
     pub fn is_signed_with(&self, secret: &str) -> bool {
+        self.check(secret).is_ok()
+    }
+
+    /// Refuses a signature that was not made with this secret. Returns the key that it was made with, of version 4.
+    pub fn check(&self, secret: &str) -> Result<Option<[u8; 32]>, SignatureRefusal> {
         let signing_key = self.scope.as_ref().map(|scope| scope.signing_key(secret));
         let fits = |message: &String| -> bool {
             let expected = match &signing_key {
@@ -73,7 +86,10 @@ impl SignedRequest {
             };
             expected.as_bytes().ct_eq(self.signature.as_bytes()).into()
         };
-        fits(&self.string_to_sign) || self.alternative.as_ref().is_some_and(fits)
+        match fits(&self.string_to_sign) || self.alternative.as_ref().is_some_and(fits) {
+            true => Ok(signing_key),
+            false => Err(SignatureRefusal::WrongSignature),
+        }
     }
 }
 
@@ -155,7 +171,10 @@ mod tests {
             scope: Some(scope),
             session_token: None,
         };
-        assert!(signed.is_signed_with("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"));
+        const SECRET: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+        let key = signed.scope.as_ref().map(|scope| scope.signing_key(SECRET));
+        assert_eq!(signed.check(SECRET), Ok(key));
+        assert!(signed.is_signed_with(SECRET));
         assert!(!signed.is_signed_with("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEy"));
         assert_eq!(format!("{signed:?}"), "SignedRequest(of AKIAIOSFODNN7EXAMPLE)");
     }

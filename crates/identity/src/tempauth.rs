@@ -214,10 +214,7 @@ impl Authenticator for TempAuth {
         let (Some(user), Some(signer)) = (self.users.get(name), self.signers.get(name)) else {
             return Err(SignatureRefusal::UnknownKey);
         };
-        if !signed.is_signed_with(&user.key) {
-            return Err(SignatureRefusal::WrongSignature);
-        }
-        let signing_key = signed.scope.as_ref().map(|scope| scope.signing_key(&user.key));
+        let signing_key = signed.check(&user.key)?;
         Ok(SignedIdentity {
             identity: signer.identity.clone(),
             account: signer.account.clone(),

@@ -51,8 +51,8 @@ impl AccessNotes {
     }
 
     /// Notes what it is about.
-    pub fn set_entity(&self, entity: EntityPath) {
-        self.0.lock().entity = Some(Arc::new(entity));
+    pub fn set_entity(&self, entity: impl Into<Arc<EntityPath>>) {
+        self.0.lock().entity = Some(entity.into());
     }
 
     /// Notes something worth knowing.
@@ -68,6 +68,11 @@ impl AccessNotes {
     /// Whether the line is being written already.
     pub fn is_line_claimed(&self) -> bool {
         self.0.lock().logged
+    }
+
+    /// The requesting user, as far as it is known.
+    pub fn user(&self) -> Option<String> {
+        self.0.lock().user.clone()
     }
 
     /// All of it.

@@ -10,28 +10,70 @@ use crate::request::{ClientRequest, Request};
 use http::header::{HOST, REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use peer::Body;
+use std::borrow::Cow;
+use std::iter;
 use std::sync::Arc;
 use vocabulary::EntityPath;
-use vocabulary::names::quote;
+use vocabulary::names::{quote, quote_lazily};
 
 /// What a request of a feature inherits of the client's headers.
-const INHERITED: [HeaderName; 4] = [HOST, REFERER, USER_AGENT, HeaderName::from_static("x-auth-token")];
+static INHERITED: [HeaderName; 4] = [HOST, REFERER, USER_AGENT, HeaderName::from_static("x-auth-token")];
+
+/// Headers that such a request has room for before its map grows: what it inherits, and what an object is stored with.
+const ROOM: usize = 12;
 
 impl Request {
     /// A request of the feature known as `source` in the access log (`SLO`, `VW`, …), authorised as
     /// this one is. `entity` may be of another account.
     pub fn subrequest(&self, method: Method, entity: EntityPath, source: &'static str) -> ClientRequest {
-        let found = |name: HeaderName| Some((name.clone(), self.headers.get(name)?.clone()));
-        let mut request = self.copy(method, INHERITED.into_iter().filter_map(found).collect());
-        request.query.clear();
-        request.notes = AccessNotes::of_feature(source);
-        (request.is_synced, request.own_content_type, request.is_owner) = (false, false, false);
-        request.acl = None;
-        if let Some(user) = self.notes.read().user {
-            request.notes.set_user(user);
+        let notes = AccessNotes::of_feature(source);
+        if let Some(user) = self.notes.user() {
+            notes.set_user(user);
         }
+        let mut request = self.inheriting(method, notes);
         request.aim_at(entity);
         request
+    }
+
+    /// A request about the same thing that is part of this one: what is noted of it stands in this one's line in the
+    /// access log. Authorised as this one is.
+    pub fn part_of_same(&self, method: Method) -> ClientRequest {
+        self.inheriting(method, self.notes.clone())
+    }
+
+    /// A request about the same thing with nothing of the client's but what features inherit.
+    fn inheriting(&self, method: Method, notes: AccessNotes) -> ClientRequest {
+        let mut headers = HeaderMap::with_capacity(ROOM);
+        for name in &INHERITED {
+            if let Some(value) = self.headers.get(name) {
+                headers.insert(name, value.clone());
+            }
+        }
+        Box::new(Request {
+            method,
+            raw_path: self.raw_path.clone(),
+            path: self.path.clone(),
+            query: String::new(),
+            api_version: self.api_version.clone(),
+            entity: self.entity.clone(),
+            headers,
+            body: Body::empty(),
+            from: self.from,
+            scheme: self.scheme,
+            trans_id: self.trans_id.clone(),
+            began: self.began,
+            authorizer: self.authorizer.clone(),
+            authorize_override: self.authorize_override,
+            is_synced: false,
+            own_content_type: false,
+            remote_user: self.remote_user.clone(),
+            acl: None,
+            is_owner: false,
+            is_reseller_admin: self.is_reseller_admin,
+            notes,
+            extensions: self.extensions.clone(),
+            footers: None,
+        })
     }
 
     /// This request, allowed to do whatever it asks: for what the feature itself vouches for.
@@ -43,19 +85,14 @@ impl Request {
 
     /// The same request again, without its body (which only one can have).
     pub fn without_body(&self) -> ClientRequest {
-        self.copy(self.method.clone(), self.headers.clone())
-    }
-
-    /// The same request without its body, with another method and other headers.
-    fn copy(&self, method: Method, headers: HeaderMap) -> ClientRequest {
         Box::new(Request {
-            method,
+            method: self.method.clone(),
             raw_path: self.raw_path.clone(),
             path: self.path.clone(),
             query: self.query.clone(),
             api_version: self.api_version.clone(),
             entity: self.entity.clone(),
-            headers,
+            headers: self.headers.clone(),
             body: Body::empty(),
             from: self.from,
             scheme: self.scheme,
@@ -80,8 +117,22 @@ impl Request {
         if self.api_version.is_empty() {
             self.api_version = "v1".into();
         }
-        self.path = format!("/{}{}", self.api_version, entity.path()).into();
-        self.raw_path = quote(&self.path).into();
+        let parts = [
+            Some(entity.account.as_str()),
+            entity.container.as_deref(),
+            entity.object.as_deref(),
+        ];
+        let parts = || iter::once(self.api_version.as_str()).chain(parts.into_iter().flatten());
+        let mut path = String::with_capacity(parts().map(|part| 1 + part.len()).sum());
+        for part in parts() {
+            path.push('/');
+            path.push_str(part);
+        }
+        self.path = path.into();
+        self.raw_path = match quote_lazily(&self.path) {
+            Cow::Borrowed(_) => self.path.clone(),
+            Cow::Owned(quoted) => quoted.into(),
+        };
         self.entity = Some(Arc::new(entity));
     }
 
@@ -134,6 +185,27 @@ mod tests {
         let noted = asked.notes.read();
         assert_eq!((noted.source, noted.user.as_deref()), (Some("SLO"), Some("a:u")));
         assert!(asked.preauthorised().authorize_override);
+    }
+
+    #[test]
+    fn parts_of_a_request_are_about_the_same_and_note_in_its_line() {
+        let mut client = Request::new(Method::PUT, "/v1/a/c/o%20x".into(), "/v1/a/c/o x".into());
+        client.query = "versionId=1".into();
+        for (name, value) in [("host", "h"), ("if-match", "x"), ("x-object-meta-a", "b")] {
+            client.set_header(name, value);
+        }
+        (client.is_owner, client.acl) = (true, Some("a:b".into()));
+        let asked = client.part_of_same(Method::GET);
+        assert_eq!((&*asked.path, &*asked.raw_path), ("/v1/a/c/o x", "/v1/a/c/o%20x"));
+        assert_eq!(
+            (asked.entity.as_ref(), asked.query.as_str()),
+            (client.entity.as_ref(), "")
+        );
+        assert_eq!(asked.headers.len(), 1);
+        assert_eq!(asked.headers["host"], "h");
+        assert_eq!((asked.is_owner, asked.acl.as_deref()), (false, None));
+        asked.notes.remark("seen");
+        assert_eq!(client.notes.read().remarks, ["seen"]);
     }
 
     #[test]

@@ -113,6 +113,9 @@ impl S3Call {
 
     /// The sub-resource that is asked for, if any.
     pub fn subresource(&self) -> Option<&'static str> {
+        if self.parameters.is_empty() {
+            return None;
+        }
         SUBRESOURCES.into_iter().find(|name| self.parameter(name).is_some())
     }
 
@@ -185,8 +188,9 @@ pub fn is_bucket_name(name: &str, is_dns_compliant: bool) -> bool {
     }
     let bytes = name.as_bytes();
     let ends_plain = bytes.first().copied().is_some_and(is_plain) && bytes.last().copied().is_some_and(is_plain);
-    let is_address = name.split('.').count() == 4 && name.split('.').all(|part| part.parse::<u8>().is_ok());
-    let has_odd_dots = ["..", ".-", "-."].iter().any(|odd| name.contains(odd));
+    let has_dots = name.contains('.');
+    let is_address = has_dots && name.split('.').count() == 4 && name.split('.').all(|part| part.parse::<u8>().is_ok());
+    let has_odd_dots = has_dots && ["..", ".-", "-."].iter().any(|odd| name.contains(odd));
     ends_plain
         && !is_address
         && !has_odd_dots

@@ -7,12 +7,17 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crc_fast::CrcAlgorithm;
 use futures_util::stream::unfold;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use parking_lot::Mutex;
 use peer::Body;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+
+/// What names of headers with checksums begin with.
+pub const CHECKSUM: &str = "x-amz-checksum-";
+static TRAILER: HeaderName = HeaderName::from_static("x-amz-trailer");
+static DECLARED: HeaderName = HeaderName::from_static("x-amz-sdk-checksum-algorithm");
 
 /// How a checksum is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +47,7 @@ impl Algorithm {
     /// Of a header's name.
     pub fn of_header(name: &str) -> Option<Self> {
         let lower = name.to_ascii_lowercase();
-        let name = lower.strip_prefix("x-amz-checksum-")?;
+        let name = lower.strip_prefix(CHECKSUM)?;
         let mut all = Self::ALL.into_iter();
         all.find(|(known, _)| *known == name).map(|(_, algorithm)| algorithm)
     }
@@ -246,10 +251,10 @@ impl Checksums {
     /// Those that the headers of a request name: in a header, or behind the body (`x-amz-trailer`); at most one is
     /// allowed. Returns whether headers come behind the body.
     pub fn read(&mut self, headers: &HeaderMap, is_streaming: bool) -> Result<bool, S3Error> {
-        let text = |name: &str| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
+        let text = |name: &HeaderName| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
         let mut sent = Vec::new();
         for (name, value) in headers {
-            let Some(rest) = name.as_str().strip_prefix("x-amz-checksum-") else {
+            let Some(rest) = name.as_str().strip_prefix(CHECKSUM) else {
                 continue;
             };
             match Algorithm::of_header(name.as_str()) {
@@ -261,13 +266,13 @@ impl Checksums {
                 }
             }
         }
-        let trailers = trailers(&text("x-amz-trailer").unwrap_or_default())?;
+        let trailers = trailers(&text(&TRAILER).unwrap_or_default())?;
         if sent.len() > 1 || trailers.len() > 1 {
             return Err(INVALID_REQUEST
                 .saying("Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed."));
         }
         let (sent, trailer) = (sent.first(), trailers.first());
-        if let Some(declared) = text("x-amz-sdk-checksum-algorithm") {
+        if let Some(declared) = text(&DECLARED) {
             check_declared(&declared, sent.map(|(algorithm, _)| *algorithm).or(trailer.copied()))?;
         }
         if sent.is_some() && trailer.is_some() {
@@ -419,12 +424,9 @@ mod tests {
     #[test]
     fn one_checksum_of_the_right_size() {
         let headers = |pairs: &[(&'static str, &'static str)]| {
-            let pairs = pairs.iter().map(|(name, value)| {
-                (
-                    http::HeaderName::from_static(name),
-                    http::HeaderValue::from_static(value),
-                )
-            });
+            let pairs = pairs
+                .iter()
+                .map(|(name, value)| (HeaderName::from_static(name), http::HeaderValue::from_static(value)));
             let mut found = Checksums::default();
             found.read(&pairs.collect(), false).map(|_| found.wanted.len())
         };

@@ -19,10 +19,10 @@ use crate::post_form::{PostForm, is_form};
 use crate::signature;
 use crate::sts;
 use http::Method;
-use http::header::{CONTENT_LENGTH, HeaderValue};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use identity::{SignatureRefusal, SignedRequest};
 use peer::Body;
-use request_pipeline::{ClientRequest, Feature, Next, Request, Response, set_header};
+use request_pipeline::{ClientRequest, Feature, Next, Response};
 use serde_json::{Value, json};
 use settings::S3ApiSettings;
 use std::sync::Arc;
@@ -31,6 +31,10 @@ use world::Clock;
 
 /// The account in the path of a request without a signature: no authenticator has it.
 const ANONYMOUS: &str = "anonymous";
+
+/// Both are the transaction's id.
+static ID_2: HeaderName = HeaderName::from_static("x-amz-id-2");
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
 /// An answer in S3's own form: [`crate::operations`] gave it.
 #[derive(Clone, Copy)]
@@ -88,13 +92,14 @@ impl S3Front {
                 signature::of_form(form, &self.settings)?
             }
         };
-        request.headers.remove("authorization");
+        request.headers.remove(AUTHORIZATION);
         let signed = signature.map(|signature| {
             let signed = Arc::new(signature.signed);
             request.extensions.insert(SignedBody {
                 payload: signature.payload,
                 time: signature.time,
                 signed: signed.clone(),
+                signing_key: None,
             });
             request.extensions.insert(signed.clone());
             signed
@@ -164,8 +169,9 @@ impl Feature for S3Front {
                 .headers_mut()
                 .insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        for name in ["x-amz-id-2", "x-amz-request-id"] {
-            set_header(response.headers_mut(), name, &trans_id);
+        if let Ok(id) = HeaderValue::from_str(&trans_id) {
+            response.headers_mut().insert(&ID_2, id.clone());
+            response.headers_mut().insert(&REQUEST_ID, id);
         }
         response
     }
@@ -201,7 +207,7 @@ impl S3Front {
     /// What features in between have answered becomes a document of S3.
     fn in_s3s_form(&self, response: Response, signed: Option<&SignedRequest>, trans_id: &str) -> Response {
         if response.extensions().get::<InS3sForm>().is_some()
-            || response.headers().get("content-type") == Some(&HeaderValue::from_static("application/xml"))
+            || response.headers().get(CONTENT_TYPE) == Some(&HeaderValue::from_static("application/xml"))
         {
             return response;
         }
@@ -235,9 +241,4 @@ impl S3Front {
         }
         error
     }
-}
-
-/// The call that [`S3Front`] left with a request.
-pub(crate) fn call_of(request: &Request) -> Option<Arc<S3Call>> {
-    request.extensions.get::<Arc<S3Call>>().cloned()
 }

@@ -12,8 +12,8 @@ use crate::error::{
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::unfold;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue};
-use identity::{SignedRequest, VerifiedKey};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
+use identity::SignedRequest;
 use md5::{Digest, Md5};
 use parking_lot::Mutex;
 use peer::{Body, BodyError};
@@ -79,6 +79,8 @@ pub struct SignedBody {
     pub time: String,
     /// The signature of the head, which the first chunk's signature continues.
     pub signed: Arc<SignedRequest>,
+    /// What chunks are signed with; absent where the authenticator does not learn secrets.
+    pub signing_key: Option<[u8; 32]>,
 }
 
 /// Why a body was refused, once it was.
@@ -127,7 +129,7 @@ pub fn check_body(request: &mut Request, signed: Option<&SignedBody>) -> Result<
     let has_trailer = wanted.read(&request.headers, is_streaming)?;
     if let PayloadHash::Streaming { is_signed, .. } = payload {
         let signing = match (is_signed, signed) {
-            (true, Some(signed)) => Some(chunk_signing(request, signed)?),
+            (true, Some(signed)) => Some(chunk_signing(signed)?),
             _ => None,
         };
         take_chunks_off(request, signing, has_trailer, &mut wanted, &verdict)?;
@@ -138,10 +140,7 @@ pub fn check_body(request: &mut Request, signed: Option<&SignedBody>) -> Result<
     {
         return Err(S3Error::wrong_length(provided, expected));
     }
-    let has_length = ["content-length", "transfer-encoding"]
-        .iter()
-        .any(|name| request.headers.contains_key(*name));
-    if !has_length {
+    if !request.headers.contains_key(CONTENT_LENGTH) && !request.headers.contains_key(TRANSFER_ENCODING) {
         return Err(MISSING_CONTENT_LENGTH.into());
     }
     if let Some(range) = request.extensions.get::<SizeRange>().copied() {
@@ -159,9 +158,8 @@ fn number(request: &Request, name: &str) -> Option<u64> {
     request.header(name).and_then(|text| text.parse().ok())
 }
 
-fn chunk_signing(request: &Request, signed: &SignedBody) -> Result<ChunkSigning, S3Error> {
-    let key = request.extensions.get::<VerifiedKey>().and_then(|key| key.signing_key);
-    let key = key.ok_or_else(|| {
+fn chunk_signing(signed: &SignedBody) -> Result<ChunkSigning, S3Error> {
+    let key = signed.signing_key.ok_or_else(|| {
         INVALID_REQUEST
             .saying("Signed chunks cannot be verified with this authenticator: send UNSIGNED-PAYLOAD or a digest")
     })?;
@@ -193,7 +191,7 @@ fn take_chunks_off(
     {
         request.headers.insert(CONTENT_ENCODING, value);
     }
-    request.headers.remove("transfer-encoding");
+    request.headers.remove(TRANSFER_ENCODING);
     request.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     let body = std::mem::replace(&mut request.body, Body::empty());
     let chunked = ChunkedBody::new(body, signing, has_trailer, length, wanted.trailer());

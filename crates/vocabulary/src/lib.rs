@@ -22,6 +22,7 @@
 //! | whose failure it is, and whether trying again helps | `fault.rs` |
 //! | dates and times, and how they are spelled | `calendar.rs` |
 //! | may an object go: S3's object lock | `object_lock.rs` |
+//! | which parts an object is made of | `part_numbers.rs` |
 //! | how many processors a list of Linux names | `processors.rs` |
 
 pub mod calendar;
@@ -38,6 +39,7 @@ pub mod names;
 pub mod network;
 pub mod number;
 pub mod object_lock;
+pub mod part_numbers;
 pub mod policy;
 pub mod processors;
 pub mod range;
@@ -50,6 +52,7 @@ pub use limits::Limits;
 pub use names::{EntityPath, NameError};
 pub use network::{IpNetwork, IpNetworkError, IpNetworks};
 pub use number::{ByteCount, DeviceId, Partition};
+pub use part_numbers::PartNumbers;
 pub use policy::{Policies, Policy, PolicyIndex, PolicyKind};
 pub use range::{ByteRange, RangeSet};
 pub use timestamp::Timestamp;

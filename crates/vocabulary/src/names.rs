@@ -5,6 +5,7 @@
 //! [`crate::Limits`], which a cluster may configure.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode, utf8_percent_encode};
+use std::borrow::Cow;
 use std::iter;
 
 /// Names that begin with this character belong to Swift itself; clients cannot spell them.
@@ -103,7 +104,12 @@ impl EntityPath {
 
 /// Percent-encodes text for a URL path, as Python's `quote` does.
 pub fn quote(text: &str) -> String {
-    utf8_percent_encode(text, QUOTED).to_string()
+    quote_lazily(text).into_owned()
+}
+
+/// The same, without a copy where nothing has to be encoded.
+pub fn quote_lazily(text: &str) -> Cow<'_, str> {
+    utf8_percent_encode(text, QUOTED).into()
 }
 
 /// What is percent-encoded in any spelling, in the one of [`quote`]; it need not be text.
@@ -159,6 +165,8 @@ mod tests {
             quote("/a b/ö%~+&=:@,'\"\n"),
             "/a%20b/%C3%B6%25~%2B%26%3D%3A%40%2C%27%22%0A"
         );
+        assert!(matches!(quote_lazily("/v1/a~b"), Cow::Borrowed("/v1/a~b")));
+        assert_eq!(quote_lazily("ab c"), "ab%20c");
         assert_eq!(unquote("%C3%28"), Err(NameError::NotText));
         assert_eq!(
             query_value("limit=1&prefix=a+b%2B&limit=2", "limit"),

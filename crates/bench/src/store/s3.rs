@@ -19,11 +19,21 @@ use vocabulary::{Timestamp, hex};
 
 /// The object in buckets that a run of this program has made.
 pub const MARKER: &str = ".made-by-bench";
+/// Bytes that most requests take in the form that is signed.
+const USUAL_CANONICAL: usize = 512;
 /// Bodies are not part of the signature: they are as long as they are.
 const PAYLOAD: &str = "UNSIGNED-PAYLOAD";
 
-/// A day, and the key that signs on it.
-type DayKey = (String, [u8; 32]);
+/// What all requests of a second are signed with.
+struct SecondsSigning {
+    second: u64,
+    /// `20261124T130507Z`.
+    time: String,
+    /// `20261124/REGION/s3/aws4_request`.
+    scope: String,
+    /// Of the day.
+    key: [u8; 32],
+}
 
 /// The user that signs.
 #[derive(Clone)]
@@ -31,8 +41,7 @@ pub struct S3 {
     access_key: String,
     secret_key: String,
     region: String,
-    /// Of the day for which it was derived.
-    signing_key: Arc<Mutex<Option<DayKey>>>,
+    signing: Arc<Mutex<Option<Arc<SecondsSigning>>>>,
 }
 
 impl S3 {
@@ -43,7 +52,7 @@ impl S3 {
             access_key: access_key.to_owned(),
             secret_key: secret_key.to_owned(),
             region: region.to_owned(),
-            signing_key: Arc::default(),
+            signing: Arc::default(),
         })
     }
 
@@ -115,43 +124,70 @@ impl S3 {
         now: Timestamp,
         amz: &[(&str, &str)],
     ) -> String {
-        // 2026-11-24T13:05:07.000000 as 20261124T130507Z.
-        let digits: String = now.iso().chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect();
-        let (date, time) = (digits.get(..8).unwrap_or_default().to_owned(), format!("{digits}Z"));
-        let mut headers = vec![
-            ("host", host),
-            ("x-amz-content-sha256", PAYLOAD),
-            ("x-amz-date", time.as_str()),
-        ];
+        let signing = self.signing(now);
+        let (time, scope) = (signing.time.as_str(), signing.scope.as_str());
+        let mut headers = Vec::with_capacity(3 + amz.len());
+        headers.extend_from_slice(&[("host", host), ("x-amz-content-sha256", PAYLOAD), ("x-amz-date", time)]);
         headers.extend_from_slice(amz);
         headers.sort_unstable();
-        let signed_headers = headers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
-        let mut canonical = format!("{verb}\n{path}\n{query}\n");
-        for (name, value) in headers {
-            canonical += &format!("{name}:{value}\n");
+        // What a request costs here is not the store's: no formatter, few allocations.
+        let mut canonical = String::with_capacity(USUAL_CANONICAL);
+        let mut signed_headers = String::with_capacity(64);
+        for part in [verb, "\n", path, "\n", query, "\n"] {
+            canonical += part;
         }
-        canonical += &format!("\n{signed_headers}\n{PAYLOAD}");
+        for (name, value) in headers {
+            for part in [name, ":", value, "\n"] {
+                canonical += part;
+            }
+            if !signed_headers.is_empty() {
+                signed_headers.push(';');
+            }
+            signed_headers += name;
+        }
+        for part in ["\n", &signed_headers, "\n", PAYLOAD] {
+            canonical += part;
+        }
+        let hashed = hex::encode(Sha256::digest(canonical.as_bytes()));
+        let string_to_sign = ["AWS4-HMAC-SHA256\n", time, "\n", scope, "\n", &hashed].concat();
+        let signature = hex::encode(sha256(&signing.key, string_to_sign.as_bytes()));
+        let (of_date, of_payload) = ("x-amz-date: ", "\r\nx-amz-content-sha256: ");
+        let (of_key, of_headers) = ("\r\nAuthorization: AWS4-HMAC-SHA256 Credential=", ", SignedHeaders=");
+        let parts = [
+            of_date,
+            time,
+            of_payload,
+            PAYLOAD,
+            of_key,
+            &self.access_key,
+            "/",
+            scope,
+            of_headers,
+        ];
+        let rest = [signed_headers.as_str(), ", Signature=", &signature, "\r\n"];
+        parts.concat() + &rest.concat()
+    }
+
+    /// What requests at this time are signed with.
+    fn signing(&self, now: Timestamp) -> Arc<SecondsSigning> {
+        let mut known = self.signing.lock();
+        if let Some(signing) = known.as_ref().filter(|signing| signing.second == now.seconds()) {
+            return signing.clone();
+        }
+        // 2026-11-24T13:05:07.000000 as 20261124T130507Z.
+        let digits: String = now.iso().chars().take(19).filter(|c| !matches!(c, '-' | ':')).collect();
         let scope = SigningScope {
-            date: date.clone(),
+            date: digits.get(..8).unwrap_or_default().to_owned(),
             region: self.region.clone(),
             service: "s3".to_owned(),
         };
-        let hashed = hex::encode(Sha256::digest(canonical.as_bytes()));
-        let string_to_sign = format!("AWS4-HMAC-SHA256\n{time}\n{}\n{hashed}", scope.text());
-        let key = {
-            let mut known = self.signing_key.lock();
-            match &*known {
-                Some((day, key)) if *day == date => *key,
-                _ => known.insert((date, scope.signing_key(&self.secret_key))).1,
-            }
+        let signing = SecondsSigning {
+            second: now.seconds(),
+            time: digits + "Z",
+            scope: scope.text(),
+            key: scope.signing_key(&self.secret_key),
         };
-        let signature = hex::encode(sha256(&key, string_to_sign.as_bytes()));
-        format!(
-            "x-amz-date: {time}\r\nx-amz-content-sha256: {PAYLOAD}\r\nAuthorization: AWS4-HMAC-SHA256 \
-             Credential={}/{}, SignedHeaders={signed_headers}, Signature={signature}\r\n",
-            self.access_key,
-            scope.text()
-        )
+        known.insert(Arc::new(signing)).clone()
     }
 
     /// Why a status is no success.
@@ -189,5 +225,17 @@ mod tests {
             signed.ends_with("Signature=69894121c63d923e73e2ad58cfac0c4c259a1900cb6f2aeb00c50554effce196\r\n"),
             "{signed}"
         );
+        // A second later it is another time, on another day another key.
+        for (seconds, time) in [(1, "20150830T123601Z"), (86_400, "20150831T123600Z")] {
+            let now = Timestamp::from_seconds(1_440_938_160 + seconds);
+            let anew = S3::new("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "us-east-1").unwrap();
+            let [signed, expected] = [&s3, &anew].map(|s3| s3.sign("GET", "/b/o", "", "h", now, &[]));
+            assert!(signed.starts_with(&format!("x-amz-date: {time}\r\n")), "{signed}");
+            assert!(signed.contains(&format!(
+                "Credential=AKIDEXAMPLE/{}/us-east-1/s3/aws4_request, ",
+                &time[..8]
+            )));
+            assert_eq!(signed, expected);
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! Source: AWS, "Actions, resources, and condition keys for Amazon S3".
 
 use crate::call::S3Call;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, Method};
 use vocabulary::names::unquote;
 
 /// An action: its name, and the word for all of its kind that limits of keys have.
@@ -190,7 +190,7 @@ pub(crate) fn needs(method: &Method, call: &S3Call, headers: &HeaderMap) -> Vec<
             let is_version = call.parameter("versionId").is_some_and(|version| !version.is_empty());
             need(of_object(method, sub, is_version));
             let writes = *method == Method::PUT && sub.is_none() || *method == Method::POST && sub == Some("uploads");
-            if writes && headers.contains_key("x-amz-tagging") {
+            if writes && headers.contains_key(&TAGGING) {
                 need(PUT_OBJECT_TAGGING);
             }
             if writes && opens(headers) {
@@ -198,7 +198,7 @@ pub(crate) fn needs(method: &Method, call: &S3Call, headers: &HeaderMap) -> Vec<
             }
             for (_, action) in LOCK_HEADERS
                 .iter()
-                .filter(|(name, _)| writes && headers.contains_key(*name))
+                .filter(|(name, _)| writes && headers.contains_key(name))
             {
                 need(*action);
             }
@@ -219,21 +219,24 @@ pub(crate) fn needs(method: &Method, call: &S3Call, headers: &HeaderMap) -> Vec<
 }
 
 /// Headers of writes that lock what is written, and what they take.
-const LOCK_HEADERS: [(&str, Action); 2] = [
-    ("x-amz-object-lock-mode", PUT_RETENTION),
-    ("x-amz-object-lock-legal-hold", PUT_LEGAL_HOLD),
+static LOCK_HEADERS: [(HeaderName, Action); 2] = [
+    (HeaderName::from_static("x-amz-object-lock-mode"), PUT_RETENTION),
+    (HeaderName::from_static("x-amz-object-lock-legal-hold"), PUT_LEGAL_HOLD),
 ];
+static TAGGING: HeaderName = HeaderName::from_static("x-amz-tagging");
+static ACL: HeaderName = HeaderName::from_static("x-amz-acl");
+static COPY_SOURCE: HeaderName = HeaderName::from_static("x-amz-copy-source");
 
 /// Whether headers ask for an ACL other than the owner's own.
 fn opens(headers: &HeaderMap) -> bool {
-    let canned = headers.get("x-amz-acl").map(|value| value.as_bytes());
+    let canned = headers.get(&ACL).map(|value| value.as_bytes());
     canned.is_some_and(|canned| canned != b"private")
         || headers.keys().any(|name| name.as_str().starts_with("x-amz-grant-"))
 }
 
 /// What a copy reads. A source that cannot be read is refused by the operation.
 fn source(headers: &HeaderMap) -> Option<Need> {
-    let sent = std::str::from_utf8(headers.get("x-amz-copy-source")?.as_bytes()).ok()?;
+    let sent = std::str::from_utf8(headers.get(&COPY_SOURCE)?.as_bytes()).ok()?;
     let (path, version) = sent
         .split_once('?')
         .map_or((sent, None), |(path, query)| (path, Some(query)));

@@ -13,7 +13,6 @@ use crate::acl::{AccessControl, AclPermission, Needed, needed};
 use crate::error::{ACCESS_DENIED, NO_SUCH_BUCKET, S3Error, SERVICE_UNAVAILABLE};
 use http::header::CONTENT_LOCATION;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use identity::VerifiedKey;
 use request_pipeline::Response;
 use vocabulary::EntityPath;
 
@@ -41,7 +40,7 @@ impl Operation<'_> {
         let Some(needed) = needed(level, &self.request.method, self.call.subresource()) else {
             return Ok(());
         };
-        if self.request.extensions.get::<VerifiedKey>().is_none() {
+        if self.verified.is_none() {
             return Err(ACCESS_DENIED.into());
         }
         let mut allowed = AllowedBy::default();

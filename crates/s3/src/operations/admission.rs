@@ -15,9 +15,9 @@ use crate::authority::actions::{self, Need};
 use crate::authority::policy::{BucketPolicy, PolicyFacts, PolicyVerdict};
 use crate::error::{ACCESS_DENIED, INTERNAL_ERROR, S3Error, SERVICE_UNAVAILABLE};
 use http::Method;
-use identity::{KeyLimits, VerifiedKey};
+use identity::KeyLimits;
 use parking_lot::Mutex;
-use request_pipeline::{Authorizer, ClientRequest, InfoSource, Request, Response};
+use request_pipeline::{Authorizer, ClientRequest, ContainerInfo, InfoSource, Request, Response};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -31,10 +31,10 @@ const SEGMENTS: &str = "+segments";
 /// In front of a bucket's name: the container of the versions of its objects, which no client can name.
 const VERSIONS: &str = "\0versions\0";
 
-/// What is known of a bucket that the request is about.
+/// What is known of a bucket that the request is about, and that has a policy.
 struct BucketRights {
     name: String,
-    policy: Option<BucketPolicy>,
+    policy: BucketPolicy,
     is_restricted: bool,
 }
 
@@ -59,9 +59,13 @@ impl Operation<'_> {
             if self.rights.buckets.iter().any(|known| known.name == bucket) {
                 continue;
             }
-            let container = self.next.info().container(&self.account().account, bucket).await;
+            let account = self.request.entity.as_deref().map_or("", |entity| &entity.account);
+            let container = self.next.info().container(account, bucket).await;
             if container.status == 0 {
                 return Err(SERVICE_UNAVAILABLE.into());
+            }
+            if bucket == self.bucket() {
+                self.known_bucket = Some(container.clone());
             }
             let block = public_access::of_metadata(&container.sysmeta);
             if block.block_acls && bucket == self.bucket() && self.asks_for_public_acl() {
@@ -70,25 +74,21 @@ impl Operation<'_> {
             if block.ignore_acls {
                 self.rights.ignoring.push(bucket.to_owned());
             }
-            let text = bucket_policy::text_of(&container.sysmeta);
-            let policy = text.map(|text| BucketPolicy::read(text.as_bytes(), bucket)).transpose();
-            let policy = policy.map_err(|problem| {
-                tracing::warn!("the policy of bucket {bucket} cannot be read: {problem}");
-                S3Error::from(INTERNAL_ERROR)
-            });
+            let policy = policy_of(&container, bucket);
             let is_about_policy = needs.iter().any(|need| actions::is_about_policy(need.action));
             let policy = match policy {
                 // What cannot be read can be replaced and deleted.
                 Err(_) if is_about_policy => None,
                 policy => policy?,
             };
+            let Some(policy) = policy else { continue };
             self.rights.buckets.push(BucketRights {
                 name: bucket.to_owned(),
-                is_restricted: block.restrict && policy.as_ref().is_some_and(BucketPolicy::is_public),
+                is_restricted: block.restrict && policy.is_public(),
                 policy,
             });
         }
-        if self.rights.buckets.iter().any(|bucket| bucket.policy.is_some()) {
+        if !self.rights.buckets.is_empty() {
             self.rights.facts = Some(self.facts());
             // Of many keys that are deleted each is looked at by itself.
             let are_many = self.request.method == Method::POST && self.call.subresource() == Some("delete");
@@ -188,10 +188,7 @@ impl Operation<'_> {
         let Some((bucket, facts)) = bucket.zip(self.rights.facts.as_ref()) else {
             return Ok(PolicyVerdict::Silent);
         };
-        let Some(policy) = &bucket.policy else {
-            return Ok(PolicyVerdict::Silent);
-        };
-        let verdict = policy.verdict(need, facts, bucket.is_restricted);
+        let verdict = bucket.policy.verdict(need, facts, bucket.is_restricted);
         match verdict {
             PolicyVerdict::Denied if actions::is_about_policy(need.action) && self.owns_account().await => {
                 Ok(PolicyVerdict::Silent)
@@ -236,7 +233,7 @@ impl Operation<'_> {
         add("s3:x-amz-acl", self.request.header("x-amz-acl"));
         add("s3:prefix", self.call.parameter("prefix"));
         add("s3:delimiter", self.call.parameter("delimiter"));
-        let key = self.request.extensions.get::<VerifiedKey>();
+        let key = self.verified.as_ref();
         PolicyFacts {
             principal: key.map(|key| key.principal.clone()),
             source: self.request.from.ip().to_canonical(),
@@ -245,6 +242,16 @@ impl Operation<'_> {
             texts,
         }
     }
+}
+
+/// The policy of a bucket, if it has one.
+fn policy_of(container: &ContainerInfo, bucket: &str) -> Result<Option<BucketPolicy>, S3Error> {
+    let text = bucket_policy::text_of(&container.sysmeta);
+    let policy = text.map(|text| BucketPolicy::read(text.as_bytes(), bucket)).transpose();
+    policy.map_err(|problem| {
+        tracing::warn!("the policy of bucket {bucket} cannot be read: {problem}");
+        S3Error::from(INTERNAL_ERROR)
+    })
 }
 
 /// Lets pass what policies have opened, and asks the account's own authorizer about all else.

@@ -22,7 +22,7 @@ const LARGEST_CONFIGURATION: u64 = 8 * 1024;
 pub(super) async fn create(mut operation: Operation<'_>) -> Done {
     let signed = operation.signed_body();
     if operation.request.body.length() != Some(0) {
-        let body = collect(&mut operation.request, signed.as_ref(), LARGEST_CONFIGURATION).await?;
+        let body = collect(&mut operation.request, signed.as_deref(), LARGEST_CONFIGURATION).await?;
         check_location(&operation, &body)?;
     }
     let mut put = operation.further(Method::PUT, operation.container());

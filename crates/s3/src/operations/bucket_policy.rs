@@ -34,7 +34,7 @@ pub(super) fn text_of(sysmeta: &BTreeMap<String, String>) -> Option<String> {
 /// PutBucketPolicy.
 pub(super) async fn put(mut operation: Operation<'_>) -> Done {
     let signed = operation.signed_body();
-    let body = collect(&mut operation.request, signed.as_ref(), 2 * LARGEST_POLICY as u64).await?;
+    let body = collect(&mut operation.request, signed.as_deref(), 2 * LARGEST_POLICY as u64).await?;
     let policy = BucketPolicy::read(&body, operation.bucket());
     let policy = policy.map_err(|problem| MALFORMED_POLICY.saying(problem.to_string()))?;
     let bucket = operation.metadata_of_bucket().await?;

@@ -121,9 +121,9 @@ pub(super) async fn copy(operation: Operation<'_>) -> Done {
         "CopyObjectResult",
         (None, encrypts.key()),
     );
-    let (size, delete_at) = (headers::size(&found), found.get(DELETE_AT).filter(|_| !replaces));
+    let (size, delete_at) = (headers::size(&found), found.get(&DELETE_AT).filter(|_| !replaces));
     if let Some(at) = delete_at {
-        sent.entry(DELETE_AT).or_insert(at.clone());
+        sent.entry(&DELETE_AT).or_insert(at.clone());
     }
     operation
         .show_expiry_of_new(answer.headers_mut(), sent, response.headers(), size)
@@ -247,7 +247,7 @@ pub(super) async fn look_at_source(
             conditions.insert(HeaderName::from_static(meant), value.clone());
         }
     }
-    head.headers.extend(headers::conditions(&conditions));
+    headers::put_conditions(&conditions, &mut head.headers);
     let response = operation.send(head).await;
     operation.may_read(&response, entity, version.as_deref()).await?;
     if response.status().is_success() && operation.allowed.as_ref().is_some_and(|allowed| allowed.by_policy) {

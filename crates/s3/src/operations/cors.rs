@@ -25,7 +25,7 @@ pub(super) async fn run(operation: Operation<'_>) -> Done {
 /// PutBucketCors.
 async fn put(mut operation: Operation<'_>) -> Done {
     let signed = operation.signed_body();
-    let body = collect(&mut operation.request, signed.as_ref(), document::LARGEST_DOCUMENT).await?;
+    let body = collect(&mut operation.request, signed.as_deref(), document::LARGEST_DOCUMENT).await?;
     let text = document::read(&body)?.to_text();
     let text = text.map_err(|error| INVALID_REQUEST.saying(format!("Too long: {error}.")))?;
     operation.store_cors(&text).await?;

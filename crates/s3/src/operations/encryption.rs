@@ -119,6 +119,7 @@ impl Operation<'_> {
     /// A signed URL may have the header among its parameters.
     fn request_asks(&self) -> Result<bool, S3Error> {
         let headers = self.request.headers.iter();
+        let headers = headers.filter(|(name, _)| name.as_str().starts_with(ENCRYPTION));
         let headers = headers.map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default()));
         let parameters = self.call.parameters.iter();
         let parameters = parameters.map(|(name, value)| (name.as_str(), value.as_str()));
@@ -126,7 +127,7 @@ impl Operation<'_> {
     }
 
     async fn bucket_asks(&self) -> bool {
-        let container = self.next.info().container(&self.account().account, self.bucket()).await;
+        let container = self.bucket_info().await;
         let kept = container.sysmeta.get(CONFIGURATION_KEPT);
         kept.is_some_and(|kept| !kept.is_empty())
     }
@@ -170,12 +171,15 @@ fn no_algorithm(value: &str) -> S3Error {
 
 /// Says in an answer that the object is encrypted whose headers `swift` are, or that was put with this answer.
 pub(super) fn show(answer: &mut HeaderMap, swift: &HeaderMap) {
+    if !swift.contains_key(X_CRYPTO_CIPHER) || customer_key_proof(swift).is_some() {
+        return;
+    }
     let is_whole = match swift.contains_key("x-static-large-object") {
         true => swift.contains_key(X_SEGMENTS_ENCRYPTED),
         // What a list of a prefix leads to is known when it is read only.
         false => !swift.contains_key("x-object-manifest"),
     };
-    if is_whole && swift.contains_key(X_CRYPTO_CIPHER) && customer_key_proof(swift).is_none() {
+    if is_whole {
         show_of_upload(answer);
     }
 }

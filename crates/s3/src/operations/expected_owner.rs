@@ -6,21 +6,22 @@
 //! client expects.
 //! Source: AWS, "Verifying bucket ownership with bucket owner condition".
 
-use super::{Operation, copy};
+use super::{COPY_SOURCE, Operation, copy};
 use crate::error::{ACCESS_DENIED, S3Error};
+use http::HeaderName;
 
-const OF_BUCKET: &str = "x-amz-expected-bucket-owner";
-const OF_SOURCE: &str = "x-amz-source-expected-bucket-owner";
+static OF_BUCKET: HeaderName = HeaderName::from_static("x-amz-expected-bucket-owner");
+static OF_SOURCE: HeaderName = HeaderName::from_static("x-amz-source-expected-bucket-owner");
 
 impl Operation<'_> {
     /// Refuses buckets of another owner than the client expects.
     pub(super) async fn check_owners(&self) -> Result<(), S3Error> {
-        if let (Some(expected), Some(bucket)) = (self.expected(OF_BUCKET), self.call.bucket.as_deref()) {
+        if let (Some(expected), Some(bucket)) = (self.expected(&OF_BUCKET), self.call.bucket.as_deref()) {
             self.check_owner(bucket, expected).await?;
         }
         match (
-            self.expected(OF_SOURCE),
-            self.request.headers.contains_key("x-amz-copy-source"),
+            self.expected(&OF_SOURCE),
+            self.request.headers.contains_key(&COPY_SOURCE),
         ) {
             (Some(expected), true) => self.check_owner(copy::source(self)?.bucket(), expected).await,
             _ => Ok(()),
@@ -28,10 +29,12 @@ impl Operation<'_> {
     }
 
     /// What a header says; a signed URL may have it among its parameters.
-    fn expected(&self, name: &str) -> Option<&str> {
+    fn expected(&self, name: &HeaderName) -> Option<&str> {
         let mut parameters = self.call.parameters.iter();
-        self.request.header(name).or_else(|| {
-            let found = parameters.find(|(parameter, _)| parameter.eq_ignore_ascii_case(name));
+        let sent = self.request.headers.get(name);
+        let sent = sent.and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+        sent.or_else(|| {
+            let found = parameters.find(|(parameter, _)| parameter.eq_ignore_ascii_case(name.as_str()));
             found.map(|(_, value)| value.as_str())
         })
     }

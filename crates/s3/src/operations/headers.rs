@@ -8,13 +8,14 @@ use crate::error::{INVALID_STORAGE_CLASS, METADATA_TOO_LARGE, S3Error};
 use http::HeaderMap;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH,
-    CONTENT_RANGE, CONTENT_TYPE, ETAG, EXPIRES, HeaderName, HeaderValue, LAST_MODIFIED,
+    CONTENT_RANGE, CONTENT_TYPE, ETAG, EXPIRES, HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    IF_UNMODIFIED_SINCE, LAST_MODIFIED,
 };
 use peer::message::header_names::{X_ETAG_IS_AT, X_OBJECT_TAGS};
 use vocabulary::names::quote;
 
 /// What an object keeps besides its metadata, under the same name on both sides.
-const KEPT: [HeaderName; 7] = [
+static KEPT: [HeaderName; 7] = [
     CACHE_CONTROL,
     CONTENT_DISPOSITION,
     CONTENT_ENCODING,
@@ -27,30 +28,36 @@ const KEPT: [HeaderName; 7] = [
 const ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
 /// When Swift is to delete the object: not S3's, but taken and shown as OpenStack's s3api does.
-pub(super) const DELETE_AT: HeaderName = HeaderName::from_static("x-delete-at");
-const DELETE_AFTER: HeaderName = HeaderName::from_static("x-delete-after");
+pub(super) static DELETE_AT: HeaderName = HeaderName::from_static("x-delete-at");
+static DELETE_AFTER: HeaderName = HeaderName::from_static("x-delete-after");
 
 /// What an answer with an object says besides, under the same name on both sides.
-const SHOWN: [HeaderName; 4] = [ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, LAST_MODIFIED];
+static SHOWN: [HeaderName; 4] = [ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, LAST_MODIFIED];
+
+/// Headers that most objects are stored with, and more.
+const STORED: usize = 6;
 
 /// Bytes of names and values of user metadata (AWS, "Working with object metadata").
 const MOST_METADATA: usize = 2 * 1024;
 
 /// The entity tag of an object that S3 has made of parts.
 const S3_ETAG: &str = "x-object-sysmeta-s3api-etag";
+static OWN_ETAG: HeaderName = HeaderName::from_static(S3_ETAG);
+static STATIC_LARGE: HeaderName = HeaderName::from_static("x-static-large-object");
+static STORAGE_CLASS: HeaderName = HeaderName::from_static("x-amz-storage-class");
 
 /// Where conditions find it.
 pub(super) const SHOWN_ETAG: HeaderValue = HeaderValue::from_static(S3_ETAG);
 
 /// The headers with which an object of this request is stored.
 pub(super) fn stored(request: &HeaderMap) -> Result<HeaderMap, S3Error> {
-    let mut out = HeaderMap::new();
-    for name in KEPT.into_iter().chain([DELETE_AT, DELETE_AFTER]) {
-        if let Some(value) = request.get(&name) {
+    let mut out = HeaderMap::with_capacity(STORED);
+    for name in KEPT.iter().chain([&DELETE_AT, &DELETE_AFTER]) {
+        if let Some(value) = request.get(name) {
             out.insert(name, value.clone());
         }
     }
-    if let Some(class) = request.get("x-amz-storage-class")
+    if let Some(class) = request.get(&STORAGE_CLASS)
         && class != "STANDARD"
     {
         return Err(INVALID_STORAGE_CLASS.into());
@@ -92,8 +99,8 @@ pub(super) fn own_metadata(swift: &HeaderMap) -> HeaderMap {
 /// The headers of an answer with an object, from Swift's.
 pub(super) fn shown(swift: &HeaderMap) -> HeaderMap {
     let mut out = HeaderMap::with_capacity(swift.len() + 4);
-    for name in KEPT.into_iter().chain(SHOWN) {
-        if let Some(value) = swift.get(&name) {
+    for name in KEPT.iter().chain(&SHOWN) {
+        if let Some(value) = swift.get(name) {
             out.insert(name, value.clone());
         }
     }
@@ -124,7 +131,7 @@ fn expiry(swift: &HeaderMap) -> Option<HeaderValue> {
 
 /// When Swift deletes the object.
 pub(super) fn delete_at(swift: &HeaderMap) -> Option<u64> {
-    swift.get(DELETE_AT)?.to_str().ok()?.parse().ok()
+    swift.get(&DELETE_AT)?.to_str().ok()?.parse().ok()
 }
 
 /// When a rule deletes the object.
@@ -146,17 +153,17 @@ pub(super) fn size(swift: &HeaderMap) -> Option<u64> {
 /// Swift's one with a hyphen, so that no client takes it for an MD5.
 pub(super) fn etag(swift: &HeaderMap) -> Option<HeaderValue> {
     let is_large = swift
-        .get("x-static-large-object")
+        .get(&STATIC_LARGE)
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true"));
-    let own = swift.get(S3_ETAG).and_then(|value| value.to_str().ok());
+    let own = swift.get(&OWN_ETAG).and_then(|value| value.to_str().ok());
     let own = own.filter(|own| !own.is_empty());
     let plain = swift.get(ETAG).and_then(|value| value.to_str().ok())?.trim_matches('"');
     let text = match (own, is_large) {
-        (Some(own), _) => format!("\"{}\"", own.trim_matches('"')),
-        (None, true) => format!("\"{plain}-N\""),
-        (None, false) => format!("\"{plain}\""),
+        (Some(own), _) => ["\"", own.trim_matches('"'), "\""].concat(),
+        (None, true) => ["\"", plain, "-N\""].concat(),
+        (None, false) => ["\"", plain, "\""].concat(),
     };
-    HeaderValue::from_str(&text).ok()
+    HeaderValue::try_from(text).ok()
 }
 
 /// The entity tag of what a copy has made: never that of the parts of its source.
@@ -171,6 +178,7 @@ pub(super) fn forget_parts(copy: &mut HeaderMap) {
     for name in [
         S3_ETAG,
         "x-object-sysmeta-s3api-upload-id",
+        "x-object-sysmeta-s3api-part-numbers",
         "x-object-sysmeta-s3api-checksum",
     ] {
         copy.insert(HeaderName::from_static(name), HeaderValue::from_static(""));
@@ -182,7 +190,7 @@ pub(super) fn override_with(headers: &mut HeaderMap, parameters: &[(String, Stri
     // The first of a name is the one that counts.
     for (parameter, value) in parameters.iter().rev() {
         if let Some(name) = parameter.strip_prefix("response-")
-            && let Some(name) = KEPT.into_iter().find(|kept| kept.as_str() == name)
+            && let Some(name) = KEPT.iter().find(|kept| kept.as_str() == name)
             && let Ok(value) = HeaderValue::from_str(value)
         {
             headers.insert(name, value);
@@ -190,20 +198,18 @@ pub(super) fn override_with(headers: &mut HeaderMap, parameters: &[(String, Stri
     }
 }
 
-/// The conditions of a read, which are Swift's as well, and where the entity tag is that they are about.
-pub(super) fn conditions(request: &HeaderMap) -> HeaderMap {
-    let found = CONDITIONS.into_iter().filter_map(|name| {
-        let value = request.get(name)?;
-        Some((HeaderName::from_static(name), value.clone()))
-    });
-    let mut found: HeaderMap = found.collect();
-    if !found.is_empty() {
-        found.insert(X_ETAG_IS_AT, SHOWN_ETAG);
+/// Takes over the conditions of a read, which are Swift's as well, and says where the entity tag is that they are
+/// about.
+pub(super) fn put_conditions(request: &HeaderMap, ask: &mut HeaderMap) {
+    for name in &CONDITIONS {
+        if let Some(value) = request.get(name) {
+            ask.insert(name, value.clone());
+            ask.insert(X_ETAG_IS_AT, SHOWN_ETAG);
+        }
     }
-    found
 }
 
-const CONDITIONS: [&str; 4] = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
+static CONDITIONS: [HeaderName; 4] = [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE];
 
 /// `_` as Swift's servers take it: `=5f`, in the spelling that header names have in this process
 /// ([`vocabulary::header_name`]).

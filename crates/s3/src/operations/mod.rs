@@ -25,6 +25,7 @@
 //! | encryption: what asks for it, what says that it is there | `encryption.rs`; keys of clients: `customer_key.rs` |
 //! | where a bucket's access log is to go | `logging.rs` |
 //! | which events a bucket tells of, and to which target | `notification/` |
+//! | requests that an operation sends | `requests.rs` |
 //! | Swift's canned ACLs, and what buckets and objects never have here | `access.rs` |
 //! | whose buckets the client expects them to be | `expected_owner.rs` |
 //! | S3's own ACLs (`s3_acl`), what they allow | `access_checks.rs`, `own_acl.rs` |
@@ -52,6 +53,7 @@ mod object;
 mod object_lock;
 mod own_acl;
 mod public_access;
+mod requests;
 mod service;
 mod tag_set;
 mod tagging;
@@ -60,6 +62,7 @@ mod versions;
 use self::access_checks::AllowedBy;
 use self::admission::Rights;
 pub use self::notification::NotificationTargetNames;
+use self::requests::{addressed, is_about, may_bring_document};
 use crate::bucket_cors::index::CorsIndex;
 use crate::call::S3Call;
 use crate::cross_origin;
@@ -69,23 +72,24 @@ use crate::error::{
     KEY_TOO_LONG, METHOD_NOT_ALLOWED, MISSING_CONTENT_LENGTH, NO_SUCH_BUCKET, NO_SUCH_KEY, NOT_IMPLEMENTED,
     NOT_MODIFIED, OPERATION_ABORTED, PRECONDITION_FAILED, REQUEST_TIMEOUT, S3Error, SERVICE_UNAVAILABLE, SLOW_DOWN,
 };
-use crate::front::{FormPosted, InS3sForm, call_of};
+use crate::front::{FormPosted, InS3sForm};
 use crate::payload::SignedBody;
 use crate::xml::XmlWriter;
-use http::Method;
-use http::header::HeaderValue;
+use http::header::{HeaderName, HeaderValue};
+use http::{Extensions, Method};
 use identity::{KeyHolder, SignedRequest, VerifiedKey};
-use peer::message::header_names::X_POLICY_INDEX;
 use request_pipeline::cors::{CorsSettings, origin};
 use request_pipeline::reply::BrokenSegments;
-use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
+use request_pipeline::{ClientRequest, ContainerInfo, Feature, Next, Response, reply};
 use settings::S3ApiSettings;
 use std::sync::Arc;
-use vocabulary::{EntityPath, Limits, PolicyIndex};
+use vocabulary::{EntityPath, Limits};
 use world::World;
 
-/// In the access log, of requests that an operation sends besides the client's own.
-const SOURCE: &str = "S3";
+/// A second factor.
+static MFA: HeaderName = HeaderName::from_static("x-amz-mfa");
+/// Of a copy.
+static COPY_SOURCE: HeaderName = HeaderName::from_static("x-amz-copy-source");
 
 /// Swift's `s3api`, the half behind authentication.
 pub struct S3Operations {
@@ -112,6 +116,12 @@ struct Operation<'a> {
     request: ClientRequest,
     call: Arc<S3Call>,
     next: Next,
+    /// The access key that was verified; nothing in requests without a signature.
+    verified: Option<VerifiedKey>,
+    /// What was signed of the body.
+    signed: Option<Arc<SignedBody>>,
+    /// The bucket as it was when the operation was admitted.
+    known_bucket: Option<Arc<ContainerInfo>>,
     rights: Rights,
     /// By which lists of S3's own the operation is allowed; nothing where the account's own authorisation decides.
     allowed: Option<AllowedBy>,
@@ -171,11 +181,14 @@ impl Feature for S3Operations {
     }
 
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
-        let Some(call) = call_of(&request) else {
+        let Some(call) = request.extensions.remove::<Arc<S3Call>>() else {
             return next.run(request).await;
         };
-        request.extensions.remove::<Arc<S3Call>>();
-        request.extensions.insert(self.documents.clone());
+        let verified = request.extensions.remove::<VerifiedKey>();
+        let mut signed = request.extensions.remove::<SignedBody>();
+        if let (Some(signed), Some(verified)) = (&mut signed, &verified) {
+            signed.signing_key = verified.signing_key;
+        }
         let trans_id = request.trans_id.clone();
         let is_unverified = request.extensions.remove::<Arc<SignedRequest>>().is_some();
         if is_unverified || request.extensions.get::<KeyHolder>().is_some() {
@@ -195,14 +208,26 @@ impl Feature for S3Operations {
             }
             _ => None,
         };
-        if let Some(entity) = &request.entity {
-            request.notes.set_entity(addressed(&entity.account, &call));
+        if let Some(entity) = request.entity.clone() {
+            match is_about(&entity, &call) {
+                true => request.notes.set_entity(entity),
+                false => request.notes.set_entity(addressed(&entity.account, &call)),
+            }
+        }
+        if may_bring_document(&request.method, &call) {
+            request.extensions.insert(self.documents.clone());
+        } else if request.extensions.is_empty() {
+            // Each request that is made of this one copies them.
+            request.extensions = Extensions::new();
         }
         let mut operation = Operation {
             service: self,
             request,
             call,
             next,
+            verified,
+            signed: signed.map(Arc::new),
+            known_bucket: None,
             rights: Rights::default(),
             allowed: None,
         };
@@ -219,16 +244,6 @@ impl Feature for S3Operations {
         }
         response.extensions_mut().insert(InS3sForm);
         response
-    }
-}
-
-/// What a call is about, in an account.
-fn addressed(account: &str, call: &S3Call) -> EntityPath {
-    let account = EntityPath::account(account);
-    match (&call.bucket, &call.key) {
-        (None, _) => account,
-        (Some(bucket), None) => account.with_container(bucket.as_str()),
-        (Some(bucket), Some(key)) => account.with_container(bucket.as_str()).with_object(key.as_str()),
     }
 }
 
@@ -274,7 +289,7 @@ impl Operation<'_> {
             ((true, false), &Method::GET, Some("uploads")) => multipart::list::uploads(self).await,
             ((true, true), &Method::POST, Some("uploads")) => multipart::create(self).await,
             ((true, true), &Method::PUT, Some("partNumber")) if call.parameter("uploadId").is_some() => {
-                match self.request.headers.contains_key("x-amz-copy-source") {
+                match self.request.headers.contains_key(&COPY_SOURCE) {
                     true => multipart::part::copy(self).await,
                     false => multipart::part::put(self).await,
                 }
@@ -283,7 +298,7 @@ impl Operation<'_> {
             ((true, true), &Method::GET, Some("uploadId")) => multipart::list::parts(self).await,
             ((true, true), &Method::DELETE, Some("uploadId")) => multipart::abort::abort(self).await,
             ((true, true), &Method::GET | &Method::HEAD, None | Some("partNumber")) => object::read(self).await,
-            ((true, true), &Method::PUT, None) if self.request.headers.contains_key("x-amz-copy-source") => {
+            ((true, true), &Method::PUT, None) if self.request.headers.contains_key(&COPY_SOURCE) => {
                 copy::copy(self).await
             }
             ((true, true), &Method::PUT, None) => object::put(self).await,
@@ -326,7 +341,7 @@ impl Operation<'_> {
         if level.1 && self.key().len() > self.service.limits.max_object_name_length {
             return Err(KEY_TOO_LONG.into());
         }
-        if self.request.headers.contains_key("x-amz-mfa") {
+        if self.request.headers.contains_key(&MFA) {
             // No second factor is kept here that it could be held against.
             return Err(NOT_IMPLEMENTED.saying("MFA Delete is not supported."));
         }
@@ -342,12 +357,12 @@ impl Operation<'_> {
 
     /// The user who has signed the request; `anonymous` without a signature.
     fn user(&self) -> String {
-        let key = self.request.extensions.get::<VerifiedKey>();
+        let key = self.verified.as_ref();
         key.map_or_else(|| "anonymous".to_owned(), |key| key.user.clone())
     }
 
-    fn signed_body(&self) -> Option<SignedBody> {
-        self.request.extensions.get::<SignedBody>().cloned()
+    fn signed_body(&self) -> Option<Arc<SignedBody>> {
+        self.signed.clone()
     }
 
     /// The account whose buckets are meant.
@@ -389,31 +404,6 @@ impl Operation<'_> {
                 .with("ArgumentValue", text)
         };
         number.map(Some).ok_or_else(refuse)
-    }
-
-    /// A request besides the client's own, authorised like it, or allowed by what S3's own lists grant.
-    fn further(&self, method: Method, entity: EntityPath) -> ClientRequest {
-        let mut further = self.request.subrequest(method, entity, SOURCE);
-        // The line of the client's request is that of all that S3 does for it.
-        if self.request.notes.is_line_claimed() {
-            further.notes = self.request.notes.clone();
-        }
-        match &self.allowed {
-            Some(allowed) if !allowed.by_policy => further.preauthorised(),
-            _ => further,
-        }
-    }
-
-    async fn send(&self, request: ClientRequest) -> Response {
-        let response = self.next.clone().run(request).await;
-        let policy = response
-            .headers()
-            .get(X_POLICY_INDEX)
-            .and_then(|value| value.to_str().ok()?.parse().ok());
-        if let Some(policy) = policy {
-            self.request.notes.set_policy(PolicyIndex(policy));
-        }
-        response
     }
 
     /// A 404 of an object's request: is there no object, or no bucket?

@@ -31,7 +31,7 @@ pub(super) async fn delete(mut operation: Operation<'_>) -> Done {
         return Err(INVALID_REQUEST.saying("Missing required header for this request: Content-MD5 OR x-amz-checksum-*"));
     }
     let signed = operation.signed_body();
-    let body = collect(&mut operation.request, signed.as_ref(), LARGEST_DOCUMENT).await?;
+    let body = collect(&mut operation.request, signed.as_deref(), LARGEST_DOCUMENT).await?;
     let (keys, is_quiet) = read(&body, operation.service.settings.max_multi_delete_objects)?;
     let container = operation
         .next

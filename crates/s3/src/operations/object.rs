@@ -6,7 +6,7 @@ use super::conditional::WriteGate;
 use super::customer_key::{self, SentKey};
 use super::object_lock::headers as lock_headers;
 use super::{Done, Operation, encryption, headers, versions};
-use crate::checksum::{Algorithm, md5_of_header};
+use crate::checksum::{Algorithm, CHECKSUM, md5_of_header};
 use crate::checksum_of_parts::{STORED_CHECKSUM, StoredChecksum};
 use crate::error::{
     ACCESS_DENIED, BAD_DIGEST, CONDITIONAL_REQUEST_CONFLICT, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT,
@@ -26,6 +26,10 @@ use std::sync::Arc;
 use vocabulary::EntityPath;
 use vocabulary::range::{ByteRange, RangeSet};
 
+static CHECKSUM_MODE: HeaderName = HeaderName::from_static("x-amz-checksum-mode");
+static PARTS_COUNT: HeaderName = HeaderName::from_static("x-parts-count");
+static TRAILER: HeaderName = HeaderName::from_static("x-amz-trailer");
+
 /// The content type of an object whose client names none.
 const DEFAULT_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("binary/octet-stream");
 
@@ -33,12 +37,12 @@ const DEFAULT_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("binary/octet
 pub(super) async fn read(operation: Operation<'_>) -> Done {
     let method = operation.request.method.clone();
     let call = operation.call.clone();
-    let mut ask = operation.further(method.clone(), operation.container().with_object(operation.key()));
+    let mut ask = operation.further_of_key(method.clone());
     let key = operation.customer_key()?;
     if let Some(key) = &key {
         key.open(&mut ask);
     }
-    ask.headers.extend(headers::conditions(&operation.request.headers));
+    headers::put_conditions(&operation.request.headers, &mut ask.headers);
     let range = operation.request.headers.get(RANGE).cloned();
     if call.parameter("partNumber").is_some() && range.is_some() {
         return Err(INVALID_REQUEST.saying("Cannot specify both Range header and partNumber query parameter"));
@@ -54,7 +58,8 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     }
     let version = call.parameter("versionId");
     operation.aim_at_version(&mut ask, version);
-    let wants_checksum = operation.request.header("x-amz-checksum-mode") == Some("ENABLED");
+    let mode = operation.request.headers.get(&CHECKSUM_MODE);
+    let wants_checksum = mode.is_some_and(|mode| mode == "ENABLED");
     let response = operation.send(ask).await;
     let object = || operation.container().with_object(operation.key());
     operation.may_read(&response, object, version).await?;
@@ -89,7 +94,7 @@ pub(super) async fn read(operation: Operation<'_>) -> Done {
     {
         show_checksum(&mut shown, &checksum);
     }
-    if let Some(count) = head.headers.get("x-parts-count") {
+    if let Some(count) = head.headers.get(&PARTS_COUNT) {
         shown.insert("x-amz-mp-parts-count", count.clone());
     }
     if version.is_none() {
@@ -161,15 +166,14 @@ pub(super) async fn put(mut operation: Operation<'_>) -> Done {
     if !stored.contains_key(CONTENT_TYPE) {
         stored.insert(CONTENT_TYPE, DEFAULT_CONTENT_TYPE);
     }
-    let entity = operation.container().with_object(operation.key());
-    upload(&mut operation, entity, stored, (gate, encrypts.key())).await
+    upload(&mut operation, None, stored, (gate, encrypts.key())).await
 }
 
-/// Stores the body of the request as this object (of the bucket or a part), with these headers, once the gate lets it;
+/// Stores the body of the request as this part, or as the object of its key, with these headers, once the gate lets it;
 /// encrypted with the key of a client where there is one, whose proof is among the headers.
 pub(super) async fn upload(
     operation: &mut Operation<'_>,
-    entity: EntityPath,
+    part: Option<EntityPath>,
     mut stored: HeaderMap,
     (gate, key): (Option<Arc<WriteGate>>, Option<&SentKey>),
 ) -> Done {
@@ -181,9 +185,8 @@ pub(super) async fn upload(
     if let Some(kept) = checksum.as_ref().and_then(StoredChecksum::stored) {
         stored.insert(STORED_CHECKSUM, kept);
     }
-    let comes_behind = operation.request.headers.contains_key("x-amz-trailer");
-    let signed = operation.signed_body();
-    let verdict = check_body(&mut operation.request, signed.as_ref())?;
+    let comes_behind = operation.request.headers.contains_key(&TRAILER);
+    let verdict = check_body(&mut operation.request, operation.signed.as_deref())?;
     // `aws-chunked` was taken off.
     if stored.remove(CONTENT_ENCODING).is_some()
         && let Some(encoding) = operation.request.headers.get(CONTENT_ENCODING)
@@ -196,10 +199,16 @@ pub(super) async fn upload(
         gate.mark(&mut stored);
         body = gate.guard(body, &verdict).await?;
     }
-    let is_object = entity.container.as_deref() == Some(operation.bucket());
-    let mut put = operation.further(Method::PUT, entity);
+    let is_object = part.is_none();
+    let mut put = match part {
+        Some(part) => operation.further(Method::PUT, part),
+        None => operation.further_of_key(Method::PUT),
+    };
     put.headers.extend(stored);
-    let (sent, size) = (put.headers.clone(), body.length());
+    let sent = match is_object && operation.may_expire().await {
+        true => Some((put.headers.clone(), body.length())),
+        false => None,
+    };
     put.body = body;
     if let Some(key) = key {
         key.open(&mut put);
@@ -221,7 +230,7 @@ pub(super) async fn upload(
     }
     let mut answer = stored_answer(&response);
     customer_key::show(answer.headers_mut(), key);
-    if is_object {
+    if let Some((sent, size)) = sent {
         operation
             .show_expiry_of_new(answer.headers_mut(), sent, response.headers(), size)
             .await;
@@ -373,8 +382,11 @@ async fn delete_segments(operation: &Operation<'_>, delete: ClientRequest) -> Re
 
 /// The checksum in the head of a request.
 fn sent_checksum(headers: &HeaderMap) -> Option<StoredChecksum> {
-    Algorithm::ALL.into_iter().find_map(|(_, algorithm)| {
-        let value = headers.get(algorithm.header())?.to_str().ok()?.to_owned();
+    let mut sent = headers.iter().filter(|(name, _)| name.as_str().starts_with(CHECKSUM));
+    // Several are refused with the body.
+    sent.find_map(|(name, value)| {
+        let algorithm = Algorithm::of_header(name.as_str())?;
+        let value = value.to_str().ok()?.to_owned();
         Some(StoredChecksum { algorithm, value })
     })
 }

@@ -75,7 +75,7 @@ impl Operation<'_> {
         let owner = old.owner.clone().unwrap_or_else(|| self.user());
         let signed = self.signed_body();
         let asked = acl::asked(&self.request.headers, &owner, bucket_owner)?;
-        let body = collect(&mut self.request, signed.as_ref(), acl::LARGEST_DOCUMENT).await?;
+        let body = collect(&mut self.request, signed.as_deref(), acl::LARGEST_DOCUMENT).await?;
         match asked {
             Some(_) if !body.is_empty() => Err(UNEXPECTED_CONTENT.into()),
             Some(list) => Ok(list),

@@ -150,7 +150,7 @@ impl Operation<'_> {
     /// The document in the body, which has this root.
     pub(super) async fn document_named(&mut self, root: &str) -> Result<Element, S3Error> {
         let signed = self.signed_body();
-        let body = collect(&mut self.request, signed.as_ref(), LARGEST_DOCUMENT).await?;
+        let body = collect(&mut self.request, signed.as_deref(), LARGEST_DOCUMENT).await?;
         let document = Element::parse(&body).map_err(|_| MALFORMED_XML)?;
         match document.name == root {
             true => Ok(document),

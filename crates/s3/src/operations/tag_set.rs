@@ -104,6 +104,7 @@ pub(super) fn of_stored(headers: &HeaderMap, name: &str) -> TagSet {
 
 /// How many tags an object has, for the answer to a read; nothing where it has none.
 pub(super) fn count(swift: &HeaderMap) -> Option<HeaderValue> {
+    swift.get(X_OBJECT_TAGS)?;
     let set = of_stored(swift, X_OBJECT_TAGS.as_str());
     (!set.0.is_empty()).then(|| HeaderValue::from(set.0.len()))
 }

@@ -37,7 +37,7 @@ pub(super) async fn get(operation: Operation<'_>) -> Done {
 /// PutObjectTagging, PutBucketTagging.
 pub(super) async fn put(mut operation: Operation<'_>) -> Done {
     let signed = operation.signed_body();
-    let body = collect(&mut operation.request, signed.as_ref(), LARGEST_DOCUMENT).await?;
+    let body = collect(&mut operation.request, signed.as_deref(), LARGEST_DOCUMENT).await?;
     let set = TagSet::of_document(&body)?;
     match operation.call.key {
         Some(_) => set.check(MOST_OF_OBJECT, "Object tags cannot be greater than 10")?,

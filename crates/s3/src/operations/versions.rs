@@ -8,7 +8,7 @@ use super::{Done, Operation, document, listed_time};
 use crate::error::{INVALID_ARGUMENT, INVALID_BUCKET_STATE, MALFORMED_XML, NO_SUCH_VERSION, NOT_IMPLEMENTED, S3Error};
 use crate::payload::collect;
 use crate::xml::{Element, XmlWriter};
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{HeaderName, Method};
 use request_pipeline::{ClientRequest, Response, WriteOrigin};
 use serde::Deserialize;
@@ -42,7 +42,7 @@ pub(super) async fn get(operation: Operation<'_>) -> Done {
 /// PutBucketVersioning.
 pub(super) async fn put(mut operation: Operation<'_>) -> Done {
     let signed = operation.signed_body();
-    let body = collect(&mut operation.request, signed.as_ref(), LARGEST_CONFIGURATION).await?;
+    let body = collect(&mut operation.request, signed.as_deref(), LARGEST_CONFIGURATION).await?;
     let configuration = Element::parse(&body).map_err(|_| MALFORMED_XML)?;
     if configuration.name != "VersioningConfiguration" {
         return Err(MALFORMED_XML.into());
@@ -256,7 +256,7 @@ pub(super) fn show(answer: &mut HeaderMap, swift: &HeaderMap) {
     if let Some(id) = swift.get(VERSION_ID) {
         answer.insert(SHOWN_VERSION, id.clone());
     }
-    let content_type = swift.get("content-type").map(HeaderValue::as_bytes);
+    let content_type = swift.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     if content_type == Some(DELETE_MARKER.as_bytes()) {
         answer.insert(SHOWN_MARKER, HeaderValue::from_static("true"));
     }

@@ -30,6 +30,7 @@ fn signed(payload: &str) -> SignedBody {
             scope: None,
             session_token: None,
         }),
+        signing_key: None,
     }
 }
 

@@ -16,12 +16,16 @@ use crate::error::{
 };
 use crate::payload::PayloadHash;
 use crate::post_form::PostForm;
+use http::HeaderName;
+use http::header::AUTHORIZATION;
 use identity::{SignatureRefusal, SignedRequest};
 use request_pipeline::{Request, Response};
 use settings::S3ApiSettings;
+use std::borrow::Cow;
 
 /// What comes with a temporary key.
 const TOKEN: &str = "x-amz-security-token";
+static TOKEN_HEADER: HeaderName = HeaderName::from_static(TOKEN);
 
 /// A signature that was read, and what it says of the body.
 #[derive(Debug)]
@@ -51,9 +55,15 @@ pub fn read(
 ) -> Result<Option<S3Signature>, S3Error> {
     let mut read = read_signature(request, bucket, settings, now)?;
     if let Some(signature) = &mut read {
-        let header = request.header(TOKEN).map(str::to_owned);
+        let header = request.headers.get(&TOKEN_HEADER);
+        let header = header
+            .and_then(|header| std::str::from_utf8(header.as_bytes()).ok())
+            .map(str::to_owned);
         // In an address it has the spelling of either version of signatures.
         let parameter = || {
+            if request.query.is_empty() {
+                return None;
+            }
             ["X-Amz-Security-Token", TOKEN]
                 .into_iter()
                 .find_map(|name| request.param(name)?.ok())
@@ -69,7 +79,10 @@ fn read_signature(
     settings: &S3ApiSettings,
     now: u64,
 ) -> Result<Option<S3Signature>, S3Error> {
-    let header = request.header("authorization").unwrap_or_default();
+    let header = request.headers.get(AUTHORIZATION);
+    let header = header
+        .and_then(|header| std::str::from_utf8(header.as_bytes()).ok())
+        .unwrap_or_default();
     if header.starts_with("AWS4-HMAC-SHA256") {
         return v4::of_header(request, header, settings, now).map(Some);
     }
@@ -118,7 +131,7 @@ pub(crate) fn refusal(response: &Response) -> S3Error {
 
 /// Whether a request carries a signature of S3, good or bad.
 pub fn is_signed(request: &Request) -> bool {
-    let header = request.headers.get("authorization").map(|value| value.as_bytes());
+    let header = request.headers.get(AUTHORIZATION).map(|value| value.as_bytes());
     header.is_some_and(|header| header.starts_with(b"AWS4-HMAC-SHA256") || header.starts_with(b"AWS "))
         || (!request.query.is_empty()
             && ["X-Amz-Algorithm", "X-Amz-Credential", "AWSAccessKeyId"]
@@ -131,8 +144,12 @@ fn has_parameter(request: &Request, name: &str) -> bool {
 }
 
 /// The name of a header as its client sent it, in lower case.
-fn sent_name(name: &str) -> String {
-    String::from_utf8_lossy(&vocabulary::header_name::decode(name)).into_owned()
+fn sent_name(name: &str) -> Cow<'_, str> {
+    match vocabulary::header_name::decode(name) {
+        // Nothing in it was encoded.
+        Cow::Borrowed(_) => Cow::Borrowed(name),
+        Cow::Owned(decoded) => Cow::Owned(String::from_utf8_lossy(&decoded).into_owned()),
+    }
 }
 
 /// A signature that is to be good for a while: not before its time, not after its end.

@@ -177,7 +177,7 @@ fn amz_headers(request: &Request) -> String {
                 .map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
                 .collect();
             // Signed in the spelling that the client knows.
-            (sent_name(name), values.join(","))
+            (sent_name(name).into_owned(), values.join(","))
         })
         .collect();
     // A token that stands in the address was signed as the header that it stands for.

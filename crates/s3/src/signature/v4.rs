@@ -10,12 +10,13 @@ use crate::error::{
 };
 use crate::payload::PayloadHash;
 use crate::post_form::PostForm;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use identity::{SignedRequest, SigningScope};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
 use request_pipeline::Request;
 use settings::S3ApiSettings;
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
@@ -26,6 +27,12 @@ const ENCODED_IN_PATH: &AsciiSet = &ENCODED.remove(b'/');
 
 /// A week, the longest that a presigned URL may be good for: seconds.
 const LONGEST_EXPIRY: u64 = 604_800;
+
+static CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
+static DATE: HeaderName = HeaderName::from_static("x-amz-date");
+
+/// Bytes that most requests take in the form that is signed.
+const USUAL_CANONICAL: usize = 512;
 
 /// The parts that a signature has wherever it stands.
 struct Parts {
@@ -43,7 +50,7 @@ pub(super) fn of_header(
     now: u64,
 ) -> Result<S3Signature, S3Error> {
     let parts = parts_of_header(request, &header[ALGORITHM.len()..])?;
-    let payload = request.header("x-amz-content-sha256").map(PayloadHash::parse);
+    let payload = text_of(request, &CONTENT_SHA256).map(PayloadHash::parse);
     if let Some(PayloadHash::Sha256(text)) = &payload
         && !is_digest(text)
     {
@@ -157,7 +164,7 @@ pub(super) fn of_query(request: &Request, settings: &S3ApiSettings, now: u64) ->
         check_skew(signed_at, now, settings)?;
     }
     check_expiry(signed_at, expires, now)?;
-    let payload = request.header("x-amz-content-sha256");
+    let payload = text_of(request, &CONTENT_SHA256);
     let payload = payload.map_or(PayloadHash::Unsigned, PayloadHash::of_whole);
     finish(request, parts, scope, payload, "X-Amz-Signature")
 }
@@ -197,7 +204,7 @@ fn is_digest(text: &str) -> bool {
 
 /// The time of signing: `X-Amz-Date`, else `Date`, in the long form of ISO 8601.
 fn time_of_headers(request: &Request) -> Result<String, S3Error> {
-    if let Some(time) = request.header("x-amz-date") {
+    if let Some(time) = text_of(request, &DATE) {
         return Ok(time.to_owned());
     }
     let date = request.header("date").ok_or_else(no_date)?;
@@ -291,17 +298,22 @@ fn finish(
     without: &str,
 ) -> Result<S3Signature, S3Error> {
     let names = signed_names(&parts.signed_headers, &request.headers)?;
-    let canonical = format!(
-        "{}\n{}\n{}\n{}\n{}\n{}",
-        request.method,
-        canonical_path(&request.raw_path),
-        canonical_query(&request.query, without),
-        canonical_headers(&names, &request.headers),
-        parts.signed_headers,
-        payload.text(),
-    );
+    let mut canonical = String::with_capacity(USUAL_CANONICAL);
+    canonical += request.method.as_str();
+    canonical.push('\n');
+    add_canonical_path(&request.raw_path, &mut canonical);
+    canonical.push('\n');
+    if !request.query.is_empty() {
+        canonical += &canonical_query(&request.query, without);
+    }
+    canonical.push('\n');
+    add_canonical_headers(&names, &request.headers, &mut canonical);
+    for part in ["\n", &parts.signed_headers, "\n", payload.text()] {
+        canonical += part;
+    }
     let hash = vocabulary::hex::encode(Sha256::digest(canonical.as_bytes()));
-    let string_to_sign = format!("{ALGORITHM}\n{}\n{}\n{hash}", parts.time, scope.text());
+    let scope_text = scope.text();
+    let string_to_sign = [ALGORITHM, "\n", &parts.time, "\n", &scope_text, "\n", &hash].concat();
     Ok(S3Signature {
         signed: SignedRequest {
             access_key,
@@ -321,7 +333,7 @@ fn finish(
 fn signed_names<'a>(text: &'a str, headers: &HeaderMap) -> Result<Vec<&'a str>, S3Error> {
     let names: Vec<&str> = text.split(';').collect();
     let is_signed = |name: &str| names.iter().any(|signed| signed.eq_ignore_ascii_case(name));
-    let missing: Vec<String> = headers
+    let missing: Vec<Cow<'_, str>> = headers
         .keys()
         .map(|name| name.as_str())
         .filter(|name| name.starts_with("x-amz-") && *name != "x-amz-content-sha256")
@@ -337,10 +349,15 @@ fn signed_names<'a>(text: &'a str, headers: &HeaderMap) -> Result<Vec<&'a str>, 
         .with("HeadersNotSigned", missing.join(", ")))
 }
 
+/// A header's text; nothing where it is none.
+fn text_of<'a>(request: &'a Request, name: &HeaderName) -> Option<&'a str> {
+    std::str::from_utf8(request.headers.get(name)?.as_bytes()).ok()
+}
+
 /// Any spelling of a path in the one that is signed.
-fn canonical_path(raw: &str) -> String {
-    let decoded: Vec<u8> = percent_decode(raw.as_bytes()).collect();
-    percent_encode(&decoded, ENCODED_IN_PATH).to_string()
+fn add_canonical_path(raw: &str, out: &mut String) {
+    let decoded: Cow<'_, [u8]> = percent_decode(raw.as_bytes()).into();
+    out.extend(percent_encode(&decoded, ENCODED_IN_PATH));
 }
 
 /// Parameters in order of their encoded names and values.
@@ -362,11 +379,12 @@ fn canonical_query(query: &str, without: &str) -> String {
 }
 
 /// `name:value` lines, values trimmed and white space in them made single.
-fn canonical_headers(names: &[&str], headers: &HeaderMap) -> String {
-    let mut out = String::with_capacity(256);
+fn add_canonical_headers(names: &[&str], headers: &HeaderMap, out: &mut String) {
     for name in names {
         let here = vocabulary::header_name::encode_text(name);
-        out.extend(name.chars().map(|letter| letter.to_ascii_lowercase()));
+        let begin = out.len();
+        out.push_str(name);
+        out[begin..].make_ascii_lowercase();
         out.push(':');
         for (number, value) in headers.get_all(&*here).iter().enumerate() {
             if number > 0 {
@@ -382,7 +400,6 @@ fn canonical_headers(names: &[&str], headers: &HeaderMap) -> String {
         }
         out.push('\n');
     }
-    out
 }
 
 #[cfg(test)]

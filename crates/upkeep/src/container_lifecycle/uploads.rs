@@ -5,26 +5,29 @@
 //! bucket+segments/KEY/UPLOAD/NUMBER  a part
 //! ```
 //! An upload is ended under the key's write lock, which completions take, too: its parts go, then its marker, so that
-//! after a crash the upload is found again.
+//! after a crash the upload is found again. Of one that has become an object those parts go that the object does not
+//! name, where it says which are its own.
 //! Always holds: parts of an object that was made by the upload stay, whatever its marker says; no part goes when the
 //! lock may have been lost; what is no marker of an upload stays.
 //! Source: what OpenStack's s3api stores, as `crates/s3/src/operations/multipart/` keeps it.
 
 use super::LifecycleFigures;
-use super::remover::{DueUpload, KeyLockRefusal, Remover, RuledBucket, UPLOAD_OF_OBJECT};
+use super::remover::{DueUpload, HeldKeyLock, KeyLockRefusal, Remover, RuledBucket, UPLOAD_OF_OBJECT};
 use super::rows::{BucketRow, PageMarker};
 use crate::internal_client::{InternalRequest, UnexpectedStatus};
 use futures_util::StreamExt;
 use futures_util::stream;
 use http::{HeaderName, Method};
 use peer::message::header_names::X_NEWEST;
-use vocabulary::EntityPath;
 use vocabulary::names::quote;
+use vocabulary::{EntityPath, PartNumbers};
 
 /// Behind a bucket's name: the container of its parts.
 const SEGMENTS: &str = "+segments";
 /// Whether the client of an upload named a content type: of uploads alone.
 const HAS_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-has-content-type");
+/// The numbers of the parts of an object whose upload had others.
+const NUMBERS_OF_OBJECT: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-part-numbers");
 
 impl RuledBucket {
     /// The upload whose marker this row is, if it is due.
@@ -36,14 +39,14 @@ impl RuledBucket {
 }
 
 /// What a key is, as far as an upload of it goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum KeyStanding {
     /// There is no object.
     Nothing,
     /// Objects or versions that others have made.
     MadeOtherwise,
-    /// The upload made the object, or a version of it.
-    MadeByIt,
+    /// The upload made the object, or a version of it; of parts with these numbers, where it had others.
+    MadeByIt(Option<PartNumbers>),
 }
 
 /// What came of ending an upload.
@@ -108,7 +111,12 @@ impl Remover {
             return Ok(Ended::NoUpload);
         }
         match self.standing(bucket, upload).await? {
-            KeyStanding::MadeByIt => {
+            KeyStanding::MadeByIt(numbers) => {
+                if let Some(numbers) = numbers
+                    && !self.remove_others(bucket, upload, &numbers, lock.as_deref()).await?
+                {
+                    return Ok(Ended::NotAlone);
+                }
                 self.close(&bucket.path, upload).await?;
                 return Ok(Ended::Completed);
             }
@@ -153,7 +161,9 @@ impl Remover {
                 let found = (self.client.ask(&look.with(X_NEWEST, "true"), &[2, 404, 405])).await?;
                 let made_by = found.headers().get(UPLOAD_OF_OBJECT);
                 if made_by.is_some_and(|made_by| made_by.as_bytes() == upload.id.as_bytes()) {
-                    return Ok(KeyStanding::MadeByIt);
+                    let numbers = found.headers().get(NUMBERS_OF_OBJECT);
+                    let numbers = numbers.and_then(|numbers| numbers.to_str().ok()?.parse().ok());
+                    return Ok(KeyStanding::MadeByIt(numbers));
                 }
                 if found.status().is_success() {
                     standing = KeyStanding::MadeOtherwise;
@@ -201,6 +211,35 @@ impl Remover {
         }
     }
 
+    /// Deletes the parts of an upload that its object does not name. `false` when the lock may have been lost
+    /// meanwhile.
+    async fn remove_others(
+        &self,
+        bucket: &RuledBucket,
+        upload: &DueUpload,
+        numbers: &PartNumbers,
+        lock: Option<&dyn HeldKeyLock>,
+    ) -> Result<bool, UnexpectedStatus> {
+        let prefix = format!("{}/{}/", upload.key, upload.id);
+        let mut marker = PageMarker::default();
+        loop {
+            let query = marker.query(&prefix, self.page, false);
+            let is_behind = |rows: &[BucketRow]| rows.last().is_none_or(|last| marker.is_before(last, false));
+            let parts = self.parts_of(&bucket.path);
+            let mut rows: Vec<BucketRow> = self.client.listing(&parts, query, is_behind).await?;
+            let Some(last) = rows.last() else { return Ok(true) };
+            marker.name = last.name().to_owned();
+            rows.retain(|row| is_other(row.name(), &prefix, numbers));
+            if let Some(lock) = lock
+                && !rows.is_empty()
+                && !lock.keep().await
+            {
+                return Ok(false);
+            }
+            self.delete_rows(&bucket.path, &rows).await?;
+        }
+    }
+
     async fn part_rows(&self, bucket: &EntityPath, upload: &DueUpload) -> Result<Vec<BucketRow>, UnexpectedStatus> {
         let prefix = format!("{}/{}/", upload.key, upload.id);
         let query = PageMarker::default().query(&prefix, self.page, false);
@@ -226,9 +265,27 @@ impl Remover {
     }
 }
 
+/// Whether this is the name of a part that is not among these numbers.
+fn is_other(name: &str, prefix: &str, numbers: &PartNumbers) -> bool {
+    let number = name.strip_prefix(prefix).and_then(|number| number.parse::<u32>().ok());
+    number.is_some_and(|number| !numbers.contain(number))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_an_object_are_no_others() {
+        let numbers = "1-2,4".parse().unwrap();
+        let is_other = |name| is_other(name, "k/u/", &numbers);
+        assert!(["k/u/3", "k/u/5", "k/u/10"].into_iter().all(is_other));
+        assert!(
+            !["k/u/1", "k/u/4", "k/u/04", "k/u/x", "k/u/3/3", "k/v/3", "k/u"]
+                .into_iter()
+                .any(is_other)
+        );
+    }
 
     #[test]
     fn markers_are_not_parts() {

@@ -40,7 +40,7 @@ pub(super) async fn run(operation: Operation<'_>) -> Done {
 /// PutBucketLifecycleConfiguration.
 async fn put(mut operation: Operation<'_>) -> Done {
     let signed = operation.signed_body();
-    let body = collect(&mut operation.request, signed.as_ref(), LARGEST_DOCUMENT).await?;
+    let body = collect(&mut operation.request, signed.as_deref(), LARGEST_DOCUMENT).await?;
     let mut rules = document::read(&body)?;
     for rule in rules.rules.iter_mut().filter(|rule| rule.id.is_empty()) {
         let mut random = [0; 16];
@@ -83,6 +83,11 @@ impl Operation<'_> {
         }
     }
 
+    /// Whether an object of the bucket may be one that a rule will delete.
+    pub(super) async fn may_expire(&self) -> bool {
+        !self.bucket_info().await.sysmeta.is_empty()
+    }
+
     /// Says in the answer when an object expires that was sent with these headers, and stored with this answer.
     pub(super) async fn show_expiry_of_new(
         &self,
@@ -100,7 +105,10 @@ impl Operation<'_> {
     /// Says in the answer about an object, whose headers `swift` are, by which rule of the bucket it expires, unless
     /// Swift deletes it before.
     pub(super) async fn show_expiry(&self, answer: &mut HeaderMap, swift: &HeaderMap, size: Option<u64>) {
-        let container = self.next.info().container(&self.account().account, self.bucket()).await;
+        let container = self.bucket_info().await;
+        if container.sysmeta.is_empty() {
+            return;
+        }
         let piece = |header: &str| {
             let name = header.strip_prefix(SYSMETA)?;
             container.sysmeta.get(name).map(String::as_str)

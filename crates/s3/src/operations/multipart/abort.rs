@@ -3,31 +3,30 @@
 //! The key is locked against completions, the upload's marker says that it is being aborted, and only then do the parts
 //! go, the marker last: an abort that is cut off can be repeated, and container-lifecycle finds what no client repeats.
 //! Always holds: an upload that is being aborted is not completed any more; parts of an object that was completed stay,
-//! also where the gateway that completed it died before it had closed the upload.
+//! also where the gateway that completed it died before it had closed the upload. Those that such an object does not
+//! name go.
 
 use super::super::bucket::empty;
 use super::super::conditional::LONG_LEASE;
 use super::super::{Done, Operation};
-use super::{IS_ABORTED, UPLOAD_OF_OBJECT};
+use super::{HAS_ENDED, UPLOAD_OF_OBJECT, numbers_of};
 use crate::error::{NO_SUCH_UPLOAD, S3Error, SERVICE_UNAVAILABLE};
-use http::{HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method};
 
 /// AbortMultipartUpload.
 pub(in super::super) async fn abort(operation: Operation<'_>) -> Done {
     let gate = operation.bare_gate().await;
     gate.pass(LONG_LEASE).await?;
-    let upload = operation.upload_to_abort().await?;
-    if operation.has_become_an_object(&upload.id).await? {
-        operation.close(&upload.id).await?;
-        return Err(NO_SUCH_UPLOAD.about("UploadId", upload.id));
+    let upload = operation.upload_to_end().await?;
+    if let Some(object) = operation.object_of(&upload.id).await? {
+        return operation.end_completed(&upload.id, &object).await;
     }
-    operation.begin_abort(&upload.id).await?;
+    operation.begin_end(&upload.id).await?;
     // Where the lock was lost meanwhile, a completion may have seen the upload open and have ended. None can after
     // this.
     let was_alone = gate.pass(LONG_LEASE).await?.was_kept;
-    if !was_alone && operation.has_become_an_object(&upload.id).await? {
-        operation.close(&upload.id).await?;
-        return Err(NO_SUCH_UPLOAD.about("UploadId", upload.id));
+    if !was_alone && let Some(object) = operation.object_of(&upload.id).await? {
+        return operation.end_completed(&upload.id, &object).await;
     }
     drop(gate);
     operation.delete_parts(&upload.id).await?;
@@ -38,14 +37,24 @@ pub(in super::super) async fn abort(operation: Operation<'_>) -> Done {
 }
 
 impl Operation<'_> {
+    /// The answer to an abort of what has become an object: what was cut off is done, the object stays.
+    async fn end_completed(&self, upload: &str, object: &HeaderMap) -> Done {
+        let numbers = numbers_of(object);
+        if numbers.is_some() {
+            self.begin_end(upload).await?;
+        }
+        self.finish(upload, numbers.as_ref()).await?;
+        Err(NO_SUCH_UPLOAD.about("UploadId", upload))
+    }
+
     /// From here on no completion finds the upload open.
-    async fn begin_abort(&self, upload: &str) -> Result<(), S3Error> {
+    pub(super) async fn begin_end(&self, upload: &str) -> Result<(), S3Error> {
         let mut post = self.further(Method::POST, self.marker(self.key(), upload));
-        post.headers.insert(IS_ABORTED, HeaderValue::from_static("true"));
+        post.headers.insert(HAS_ENDED, HeaderValue::from_static("true"));
         let response = self.send(post).await;
         match response.status().as_u16() {
             200..=299 => Ok(()),
-            // Another abort has ended it.
+            // Another request has ended it.
             404 => Err(NO_SUCH_UPLOAD.about("UploadId", upload)),
             _ => Err(self.refusal(&response).await),
         }
@@ -61,33 +70,29 @@ impl Operation<'_> {
         }
     }
 
-    /// Whether the object, or a version of it, was made by this upload.
-    async fn has_become_an_object(&self, upload: &str) -> Result<bool, S3Error> {
+    /// The headers of the object, or of the version of it, that this upload has made.
+    async fn object_of(&self, upload: &str) -> Result<Option<HeaderMap>, S3Error> {
         let object = self.container().with_object(self.key());
         let response = self.send(self.newest(object.clone())).await;
         match response.status().as_u16() {
             200..=299 | 404 => {}
             _ => return Err(SERVICE_UNAVAILABLE.into()),
         }
-        if response
-            .headers()
-            .get(UPLOAD_OF_OBJECT)
-            .is_some_and(|made_by| made_by == upload)
-        {
-            return Ok(true);
+        if is_made_by(response.headers(), upload) {
+            return Ok(Some(response.headers().clone()));
         }
         for version in self.versions_of_key().await? {
             let mut look = self.newest(object.clone());
             self.aim_at_version(&mut look, Some(&version));
             let response = self.send(look).await;
-            if response
-                .headers()
-                .get(UPLOAD_OF_OBJECT)
-                .is_some_and(|made_by| made_by == upload)
-            {
-                return Ok(true);
+            if is_made_by(response.headers(), upload) {
+                return Ok(Some(response.headers().clone()));
             }
         }
-        Ok(false)
+        Ok(None)
     }
+}
+
+fn is_made_by(object: &HeaderMap, upload: &str) -> bool {
+    object.get(UPLOAD_OF_OBJECT).is_some_and(|made_by| made_by == upload)
 }

@@ -1,16 +1,22 @@
 //! CompleteMultipartUpload: the parts become one object.
 //!
+//! Parts that the object does not name go after it has come, and the upload's marker after them; the object says by
+//! their numbers which are its own, so that another request, or container-lifecycle, can do the rest where the gateway
+//! dies.
 //! Always holds: the object is a static large object, so that every part is looked at before it is stored; one that is
 //! complete already answers as it did the first time.
 
 use super::super::access_checks::{OBJECTS_LIST, UPLOADS_LIST};
-use super::super::conditional::LONG_LEASE;
+use super::super::conditional::{LONG_LEASE, WriteGate};
 use super::super::headers::size as size_of;
 use super::super::object_lock::parts::noted_lock;
 use super::super::{Done, Operation, customer_key, document, encryption, versions};
 use super::checksums::Claims;
 use super::list::SegmentRow;
-use super::{HAS_CONTENT_TYPE, Named, OBJECTS_CONTENT_TYPE, OpenUpload, UPLOAD_OF_OBJECT};
+use super::{
+    HAS_CONTENT_TYPE, HAS_ENDED, NUMBERS_OF_OBJECT, Named, OBJECTS_CONTENT_TYPE, OpenUpload, UPLOAD_OF_OBJECT,
+    numbers_of,
+};
 use crate::checksum::Algorithm;
 use crate::checksum_of_parts::{STORED_CHECKSUM, StoredChecksum};
 use crate::error::{
@@ -26,11 +32,13 @@ use peer::Body;
 use peer::message::header_names::{X_OBJECT_TAGS, X_SEGMENTS_LOCKED};
 use request_pipeline::{ClientRequest, Response, customer_key_proof, set_object_lock};
 use std::collections::HashMap;
-use vocabulary::EntityPath;
 use vocabulary::object_lock::ObjectLock;
+use vocabulary::{EntityPath, PartNumbers};
 
 /// Bytes of the document: ten thousand parts of some 150 bytes, and checksums.
 const LARGEST_DOCUMENT: u64 = 8 << 20;
+/// Bytes of the numbers of parts that an object keeps: more than a thousand single ones.
+const LONGEST_NUMBERS: usize = 6 << 10;
 /// Bytes of the report about parts that are not as they should be.
 const LARGEST_REPORT: u64 = 8 << 20;
 
@@ -48,7 +56,7 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
         Err(error) if error.code == NO_SUCH_UPLOAD => Some(operation.complete_already(&id).await.ok_or(error)?),
         Err(error) => return Err(error),
     };
-    let body = collect(&mut operation.request, signed.as_ref(), LARGEST_DOCUMENT).await?;
+    let body = collect(&mut operation.request, signed.as_deref(), LARGEST_DOCUMENT).await?;
     let named = read(&body).map_err(|error| error.with("UploadId", id.clone()))?;
     let etag = etag_of_parts(&named).map_err(|error| error.with("UploadId", id.clone()))?;
     if let Some(object) = made {
@@ -78,6 +86,8 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
     operation.check_sizes(&open, &parts, &named)?;
     let checksum = operation.checksum_of_whole(&open, &named, &claims).await?;
     let mut put = manifest(&operation, &open, &named, &etag);
+    let numbers = numbers_beside_others(&parts, &named);
+    put.headers.extend(numbers.as_ref().and_then(kept_numbers));
     if let Some(kept) = checksum.as_ref().and_then(StoredChecksum::stored) {
         put.headers.insert(STORED_CHECKSUM, kept);
     }
@@ -98,11 +108,9 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
         return Err(CONDITIONAL_REQUEST_CONFLICT.into());
     }
     // The object is there: an upload that stays open could be completed again, over what comes later.
-    if operation.close(&open.id).await.is_err() {
+    if operation.end_made(&open.id, numbers.as_ref(), gate).await.is_err() {
         return Err(INTERNAL_ERROR.saying("The object is complete, its upload could not be closed: complete it again."));
     }
-    drop(gate);
-    operation.delete_unnamed(&open, &parts, &named).await;
     let answer = result(&operation, &etag, checksum.as_ref());
     let size = size_of_whole(&parts, &named);
     Ok(shown(&operation, answer, (sent, response.headers(), size)).await)
@@ -128,6 +136,7 @@ async fn shown(
 /// The answer to a completion that came again; nothing where the object was made of other parts.
 async fn repeated(operation: &Operation<'_>, etag: &str, object: &HeaderMap) -> Option<Response> {
     object.get(S3_ETAG).filter(|made| *made == etag)?;
+    operation.end_cut_off(object).await;
     let mut answer = result(operation, etag, StoredChecksum::read(object).as_ref());
     operation
         .show_expiry(answer.headers_mut(), object, size_of(object))
@@ -207,14 +216,49 @@ impl Operation<'_> {
         self.lock_parts(&parts, lock, false).await
     }
 
-    /// Parts that are not in the object are of no more use. One that cannot be deleted now is left.
-    async fn delete_unnamed(&self, open: &OpenUpload, parts: &[(u32, SegmentRow)], named: &[Named]) {
-        let is_named = |number: &u32| named.iter().any(|part| part.number == *number);
-        for (number, _) in parts.iter().filter(|(number, _)| !is_named(number)) {
-            let delete = self.further(Method::DELETE, self.part(&open.id, *number));
-            drop(self.send(delete).await);
+    /// Ends the upload that has become an object. Where it has parts besides those with the object's numbers, the
+    /// marker says that it has ended before the lock of the key is given back. What cannot be deleted now is left with
+    /// the marker.
+    async fn end_made(&self, upload: &str, numbers: Option<&PartNumbers>, gate: WriteGate) -> Result<(), S3Error> {
+        if numbers.is_none() {
+            return self.close(upload).await;
+        }
+        match self.begin_end(upload).await {
+            Ok(()) => {}
+            // Another request has done the rest.
+            Err(error) if error.code == NO_SUCH_UPLOAD => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        drop(gate);
+        if self.finish(upload, numbers).await.is_err() {
+            let key = self.key();
+            tracing::warn!("parts of upload {upload} of {key} that it was completed without are left: abort it");
+        }
+        Ok(())
+    }
+
+    /// Does the rest where the gateway died that has completed the upload of this object. What cannot be done is left.
+    async fn end_cut_off(&self, object: &HeaderMap) {
+        if let Ok(upload) = self.upload_to_end().await
+            && upload.headers.contains_key(HAS_ENDED)
+        {
+            drop(self.finish(&upload.id, numbers_of(object).as_ref()).await);
         }
     }
+}
+
+/// The numbers of the parts that the object names, where its upload has others.
+fn numbers_beside_others(parts: &[(u32, SegmentRow)], named: &[Named]) -> Option<PartNumbers> {
+    let numbers = PartNumbers::of_ascending(named.iter().map(|part| part.number));
+    let are_all = parts.iter().all(|(number, _)| numbers.contain(*number));
+    (!are_all).then_some(numbers)
+}
+
+/// What the object keeps of them; nothing where they are too many single ones for a header.
+fn kept_numbers(numbers: &PartNumbers) -> Option<(HeaderName, HeaderValue)> {
+    let text = numbers.to_string();
+    let value = HeaderValue::try_from(text).ok()?;
+    (value.len() <= LONGEST_NUMBERS).then_some((NUMBERS_OF_OBJECT, value))
 }
 
 /// The parts, in ascending order.

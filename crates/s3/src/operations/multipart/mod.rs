@@ -5,9 +5,11 @@
 //! bucket+segments/KEY/UPLOAD/NUMBER  a part
 //! bucket/KEY                         when complete: a static large object of the parts
 //! ```
-//! Always holds: the marker is there before the first part, and goes after the object has come or before the parts go;
-//! an object that names its parts names only those that were looked at; of all completions and abortions of a key one
-//! is under way at a time (its write lock, `conditional.rs`), and the object comes only while its lock is held.
+//! Always holds: the marker is there before the first part, and goes last: after the object has come and the parts have
+//! gone that it does not name, or after all parts of an upload that was aborted. From the begin of that on it says that
+//! the upload has ended, so that none but a repeated end finds it. An object that names its parts names only those that
+//! were looked at; of all completions and abortions of a key one is under way at a time (its write lock,
+//! `conditional.rs`), and the object comes only while its lock is held.
 //! Source: what OpenStack's s3api stored when asked.
 //!
 //! | operations | file |
@@ -24,6 +26,7 @@ pub(super) mod complete;
 pub(super) mod list;
 pub(super) mod part;
 
+use self::list::SegmentRow;
 use super::access_checks::UPLOADS_LIST;
 use super::object_lock::parts;
 use super::{Done, Operation, customer_key, document, encryption, headers};
@@ -37,7 +40,7 @@ use futures_util::StreamExt;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{HeaderName, Method, StatusCode};
 use request_pipeline::{ClientRequest, Response};
-use vocabulary::EntityPath;
+use vocabulary::{EntityPath, PartNumbers};
 
 /// A part that the client names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,8 +118,10 @@ pub(super) async fn create(operation: Operation<'_>) -> Done {
     Ok(answer)
 }
 
-/// Of the marker of an upload whose abort has begun.
-const IS_ABORTED: HeaderName = HeaderName::from_static("x-object-transient-sysmeta-s3api-aborted");
+/// Of the marker of an upload that is aborted, or has become an object: parts are being deleted.
+const HAS_ENDED: HeaderName = HeaderName::from_static("x-object-transient-sysmeta-s3api-aborted");
+/// The numbers of the parts of an object whose upload had others, too, which are to go ([`PartNumbers`]).
+pub(super) const NUMBERS_OF_OBJECT: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-part-numbers");
 
 /// An upload that is open.
 struct OpenUpload {
@@ -138,6 +143,11 @@ pub(super) struct MadeOfParts {
 struct Segment {
     name: String,
     bytes: u64,
+}
+
+/// The numbers of the parts of the object with these headers, where its upload had others.
+fn numbers_of(object: &HeaderMap) -> Option<PartNumbers> {
+    object.get(NUMBERS_OF_OBJECT)?.to_str().ok()?.parse().ok()
 }
 
 impl Operation<'_> {
@@ -223,14 +233,14 @@ impl Operation<'_> {
         self.upload_by(|marker| self.newest(marker)).await
     }
 
-    /// The same, where it may be that its abort was cut off.
-    async fn upload_to_abort(&self) -> Result<OpenUpload, S3Error> {
+    /// The same, where it may be that its end was cut off.
+    async fn upload_to_end(&self) -> Result<OpenUpload, S3Error> {
         self.marked_upload(|marker| self.newest(marker)).await
     }
 
     async fn upload_by(&self, look: impl FnOnce(EntityPath) -> ClientRequest) -> Result<OpenUpload, S3Error> {
         let upload = self.marked_upload(look).await?;
-        match upload.headers.contains_key(IS_ABORTED) {
+        match upload.headers.contains_key(HAS_ENDED) {
             true => Err(NO_SUCH_UPLOAD.about("UploadId", upload.id)),
             false => Ok(upload),
         }
@@ -267,6 +277,45 @@ impl Operation<'_> {
         self.delete_below(&format!("{}/{upload}/", self.key())).await
     }
 
+    /// Ends an upload that has become an object: the parts go that are not among its numbers, then the marker, which
+    /// has to say before that the upload has ended. Without numbers all parts are the object's.
+    async fn finish(&self, upload: &str, numbers: Option<&PartNumbers>) -> Result<(), S3Error> {
+        let Some(numbers) = numbers else {
+            return self.close(upload).await;
+        };
+        self.delete_parts_but(upload, numbers).await?;
+        self.close(upload).await?;
+        // A part may have come beside the marker's deletion; none can any more.
+        self.delete_parts_but(upload, numbers).await
+    }
+
+    /// Deletes the parts of an upload that its object does not name.
+    async fn delete_parts_but(&self, upload: &str, numbers: &PartNumbers) -> Result<(), S3Error> {
+        let mut rows = Vec::new();
+        for (number, row) in self.parts(upload).await? {
+            if !numbers.contain(number) {
+                rows.push(row);
+            }
+        }
+        let statuses = self.delete_rows(rows).await;
+        match statuses.iter().all(|status| matches!(status, 200..=299 | 404)) {
+            true => Ok(()),
+            false => Err(INTERNAL_ERROR.saying("Some parts of the upload could not be deleted; abort it.")),
+        }
+    }
+
+    /// Deletes objects of the container of parts; the statuses.
+    async fn delete_rows(&self, rows: Vec<SegmentRow>) -> Vec<u16> {
+        futures_util::stream::iter(rows)
+            .map(|row| async move {
+                let part = self.segments().with_object(row.name);
+                self.send(self.further(Method::DELETE, part)).await.status().as_u16()
+            })
+            .buffer_unordered(self.service.settings.multi_delete_concurrency.0)
+            .collect()
+            .await
+    }
+
     /// Deletes the container of parts of a bucket that is gone.
     pub(super) async fn delete_segments(&self) -> Result<(), S3Error> {
         self.delete_below("").await?;
@@ -285,15 +334,7 @@ impl Operation<'_> {
             if rows.is_empty() {
                 return Ok(());
             }
-            let concurrency = self.service.settings.multi_delete_concurrency.0;
-            let statuses: Vec<u16> = futures_util::stream::iter(rows)
-                .map(|row| async move {
-                    let part = self.segments().with_object(row.name);
-                    self.send(self.further(Method::DELETE, part)).await.status().as_u16()
-                })
-                .buffer_unordered(concurrency)
-                .collect()
-                .await;
+            let statuses = self.delete_rows(rows).await;
             if statuses.iter().any(|status| !matches!(status, 200..=299 | 404)) {
                 return Err(INTERNAL_ERROR.saying("Some parts of the upload could not be deleted; abort it again."));
             }

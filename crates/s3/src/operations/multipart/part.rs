@@ -24,7 +24,7 @@ pub(in super::super) async fn put(mut operation: Operation<'_>) -> Done {
     customer_key::carry_proof(&open.headers, &mut stored);
     stored.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     let part = operation.part(&open.id, number);
-    upload(&mut operation, part, stored, (None, key.as_ref())).await
+    upload(&mut operation, Some(part), stored, (None, key.as_ref())).await
 }
 
 /// UploadPartCopy: of a whole object or of a range of it.

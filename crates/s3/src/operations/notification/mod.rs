@@ -37,7 +37,7 @@ pub(super) async fn run(operation: Operation<'_>) -> Done {
 /// PutBucketNotificationConfiguration.
 async fn put(mut operation: Operation<'_>) -> Done {
     let signed = operation.signed_body();
-    let body = collect(&mut operation.request, signed.as_ref(), LARGEST_DOCUMENT).await?;
+    let body = collect(&mut operation.request, signed.as_deref(), LARGEST_DOCUMENT).await?;
     let mut rules = document::read(&body)?;
     for rule in &mut rules.rules {
         operation.check_target(rule)?;

@@ -10,6 +10,8 @@ use vocabulary::Timestamp;
 use vocabulary::calendar;
 use vocabulary::object_lock::{BucketLock, ObjectLock, Retention, RetentionMode};
 
+/// What these names begin with.
+const OF_LOCK: &str = "x-amz-object-lock-";
 pub(crate) const MODE: &str = "x-amz-object-lock-mode";
 pub(crate) const UNTIL: &str = "x-amz-object-lock-retain-until-date";
 pub(crate) const HOLD: &str = "x-amz-object-lock-legal-hold";
@@ -35,6 +37,9 @@ pub(crate) fn enable(request: &mut ClientRequest, lock: &BucketLock) {
 
 /// What a write asks for; nothing where no header speaks of it.
 pub(crate) fn asked(headers: &HeaderMap, now: Timestamp) -> Result<Option<ObjectLock>, S3Error> {
+    if !headers.keys().any(|name| name.as_str().starts_with(OF_LOCK)) {
+        return Ok(None);
+    }
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let refuse = |name: &'static str, why: &str| INVALID_ARGUMENT.saying(why).with("ArgumentName", name);
     let retention = match (text(MODE), text(UNTIL)) {
