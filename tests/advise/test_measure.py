@@ -171,10 +171,11 @@ def test_nothing_stays_behind_when_it_is_ended(tmp_path, number):
         os.kill(pid, number)
         status = process.child.wait(30)
         assert status == (-signal.SIGKILL if number == signal.SIGKILL else 1)
-        until(lambda: not [words for words in processes() if belongs(pid, [" ".join(words)])], within=10, what="the end of all")
+        # After SIGKILL their limits still hold while they end.
+        until(lambda: not [words for words in processes() if belongs(pid, [" ".join(words)])], within=60, what="the end of all")
         # Those that hold networks and mounts end by themselves, and the kernel takes both away.
-        until(lambda: not any(map(is_alive, begun)), within=10, what="the end of what it began")
-        until(lambda: not loops(pid), within=10, what="the end of loop devices")
+        until(lambda: not any(map(is_alive, begun)), within=60, what="the end of what it began")
+        until(lambda: not loops(pid), within=60, what="the end of loop devices")
     finally:
         process.kill()
     assert list((tmp_path / "out").glob("*.json")) == []

@@ -62,6 +62,9 @@ impl RunningNode {
 
 impl Drop for RunningNode {
     fn drop(&mut self) {
+        // What is limited ends slowly: its memory and mounts are taken down within its limits. An error is no reason to
+        // let it run.
+        let _ = self.group.as_ref().map(|group| group.limit(None));
         for server in &mut self.servers {
             let _ = server.child.kill();
         }
