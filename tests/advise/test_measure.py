@@ -4,6 +4,7 @@ answers with them, and its configuration files start servers."""
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import urllib.request
@@ -16,7 +17,7 @@ from harness.process import Process, run
 from harness.waiting import free_port, listening, until
 
 LIMITED = Path(__file__).parent / "limited"
-GROUPS = ("cpu", "cpuacct", ".")
+GROUPS = ("cpu", "cpuacct", "blkio", ".")
 LEFT = "martlet-advise-"
 
 
@@ -28,6 +29,27 @@ def has_control_groups():
 
 
 limits = pytest.mark.skipif(not has_control_groups(), reason="needs root, and control groups that may be written")
+
+
+def why_no_devices():
+    """What is missing for limits of drives and networks; nothing where all is there."""
+    if not has_control_groups():
+        return "needs root, and control groups that may be written"
+    controllers = Path("/sys/fs/cgroup/cgroup.controllers")
+    if not Path("/sys/fs/cgroup/blkio/blkio.throttle.io_serviced").exists() and not (
+            controllers.exists() and "io" in controllers.read_text().split()):
+        return "needs a control group that limits block devices"
+    missing = [name for name in ("ip", "tc", "mkfs.ext4", "unshare", "nsenter", "nice", "haproxy") if not shutil.which(name)]
+    if missing:
+        return f"needs {', '.join(missing)}"
+    probe = ("ip link add name one type veth peer name two; ip link add name br type bridge; tc qdisc add dev one root tbf rate 1mbit burst 65536 "
+             "limit 65536; mount -t tmpfs tmpfs /mnt; truncate -s 8M /mnt/a; mkfs.ext4 -q /mnt/a; mkdir /mnt/b; mount -o loop /mnt/a /mnt/b")
+    done = run(["unshare", "--net", "--mount", "sh", "-e", "-c", probe], check=False)
+    return done.stderr.strip() if done.returncode else ""
+
+
+NO_DEVICES = why_no_devices()
+devices = pytest.mark.skipif(bool(NO_DEVICES), reason=NO_DEVICES)
 
 
 def advise(*arguments, status=0, timeout=300):
@@ -44,12 +66,11 @@ def first_port(count):
             return ports[0]
 
 
-def plan(folder, **changes):
+def plan(folder, sections="[gateway]\nprocessors = 0.1\n[storage]\nprocessors = 0.05\n", **changes):
     numbers = {"gateways": [1], "storage_nodes": [1, 2], "sizes": [4096, 131072], "workers": [16], "repeats": 1, "seconds": 2,
-               "warm_up": 1, "objects": 5, "folder": json.dumps(str(folder)), "first_port": first_port(8), **changes}
+               "warm_up": 1, "objects": 5, "folder": json.dumps(str(folder)), "first_port": first_port(9), **changes}
     path = folder / "plan.toml"
-    path.write_text("".join(f"{key} = {value}\n" for key, value in numbers.items())
-                    + "[gateway]\nprocessors = 0.1\n[storage]\nprocessors = 0.05\n")
+    path.write_text("".join(f"{key} = {value}\n" for key, value in numbers.items()) + sections)
     return path
 
 
@@ -101,19 +122,60 @@ def test_limited_processes_are_measured_fitted_and_bought(tmp_path):
     assert not belongs("", processes()) and [one.name for one in tmp_path.iterdir() if one.name.startswith(LEFT)] == []
 
 
+def loops(pid):
+    """Files below loop devices."""
+    found = []
+    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
+        try:
+            found += belongs(pid, [path.read_text()])
+        except OSError:
+            continue
+    return found
+
+
+def children(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def is_alive(pid):
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
+
+
+ALL_LIMITED = """[gateway]
+processors = 0.1
+network = "80Mbit/s"
+[storage]
+processors = 0.05
+network = "80Mbit/s"
+transfer = "20MB/s"
+operations = 500
+[balancer]
+throughput = "10MB/s"
+"""
+
+
 @limits
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_stays_behind_when_it_is_ended(tmp_path, number):
-    written = plan(tmp_path, seconds=60)
+    written = plan(tmp_path, seconds=60, **({} if NO_DEVICES else {"sections": ALL_LIMITED, "drives": 2, "replicas": 2, "sizes": [131072]}))
     process = Process([martlet(), "advise", "measure", written, "--output", tmp_path / "out"], tmp_path / "log")
     try:
         pid = process.child.pid
         process.wait_for(lambda: any("main" in words for words in processes()), what="load")
         assert belongs(pid, groups())
+        assert NO_DEVICES or len(loops(pid)) == 2
+        begun = children(pid)
         os.kill(pid, number)
         status = process.child.wait(30)
         assert status == (-signal.SIGKILL if number == signal.SIGKILL else 1)
-        until(lambda: not [words for words in processes() if belongs(pid, [" ".join(words)])], within=10, what="the end of all")
+        # After SIGKILL their limits still hold while they end.
+        until(lambda: not [words for words in processes() if belongs(pid, [" ".join(words)])], within=60, what="the end of all")
+        # Those that hold networks and mounts end by themselves, and the kernel takes both away.
+        until(lambda: not any(map(is_alive, begun)), within=60, what="the end of what it began")
+        until(lambda: not loops(pid), within=60, what="the end of loop devices")
     finally:
         process.kill()
     assert list((tmp_path / "out").glob("*.json")) == []
@@ -125,6 +187,90 @@ def test_nothing_stays_behind_when_it_is_ended(tmp_path, number):
     else:
         assert "interrupted" in process.text()
     assert not belongs(pid, groups()) and not belongs(pid, tmp_path.iterdir())
+
+
+def of_devices(folder, drive, gateway, size):
+    """An inventory whose design has these kinds, and a plan that measures that design."""
+    inventory = folder / "devices.toml"
+    text = (LIMITED / "devices.toml").read_text()
+    text = text.replace('gateway = "gateway-slow-port"', f'gateway = "{gateway}"').replace('drive = "slow"', f'drive = "{drive}"')
+    inventory.write_text(text.replace('size = "65536B"', f'size = "{size}B"'))
+    sections = f'[gateway]\nkind = "{gateway}"\n[storage]\nkind = "storage-1"\ndrive = "{drive}"\n'
+    return inventory, plan(folder, sections, inventory='"devices.toml"', storage_nodes=[2], sizes=[size], workers=[8], drives=1, replicas=2,
+                           objects=40, seconds=3)
+
+
+@devices
+@pytest.mark.parametrize("drive, gateway, size, bound, said", [
+    ("slow", "gateway-fast-port", 98304, "drives of objects", "limited to 20.0 MB/s and 30.0 operations a second"),
+    ("fast", "gateway-slow-port", 98304, "gateways' networks", "1.50 MB/s for each gateway, 100 MB/s for each storage node"),
+])
+def test_a_limited_drive_and_a_limited_network_bear_what_predict_says(tmp_path, drive, gateway, size, bound, said):
+    inventory, written = of_devices(tmp_path, drive, gateway, size)
+    predicted = json.loads(advise("predict", inventory, "--json")[0])["answers"][0]["throughput"]
+    line = advise("measure", written, "--output", tmp_path / "out")[0]
+    manifest = tmp_path / f"out/g1-s2-{size}B-w8-r1.json"
+    rate = json.loads(manifest.read_text())["stages"][-1]["works"][0]["total"]["rate"]
+    band = predicted["requests"]
+    assert band["low"] <= rate <= band["high"], (rate, predicted, line)
+    # What limited it is what was said to, and was busy.
+    assert predicted["bottleneck"] == {"slow": "drives", "fast": "gateway_network"}[drive]
+    assert float(re.search(rf"{bound} (\d+) %", line)[1]) > 80, line
+    beside = manifest.with_suffix(".cluster.toml").read_text()
+    assert said in beside and "stands for each drive" in beside and "no balancer" in beside, beside
+    assert not belongs("", processes()) and [one.name for one in tmp_path.iterdir() if one.name.startswith(LEFT)] == []
+
+
+SAMPLED = """[gateway]
+processors = 0.5
+[storage]
+processors = 0.3
+drive = "slow"
+[balancer]
+throughput = "6MB/s"
+[prices]
+gateway = 100
+storage = 10
+"""
+
+
+@devices
+def test_sampling_ends_where_the_balancer_does(tmp_path):
+    # One storage node bears 30 requests a second, the balancer 61 at most.
+    shutil.copy(LIMITED / "devices.toml", tmp_path)
+    written = plan(tmp_path, SAMPLED, inventory='"devices.toml"', storage_nodes=[1, 3, 4], sizes=[98304], workers=[8], drives=1,
+                   replicas=1, repeats=2, objects=30, first_port=first_port(20))
+    said = advise("measure", written, "--output", tmp_path / "out", "--sample")[0]
+    # By chance a step may gain a little more than noise.
+    assert re.search(r"^Throughput (stops growing at N = 3: with 4 it is |still grows at N = 4, or its noise )", said, re.M), said
+    assert re.search(r"^Magic N = [34]: [\d.]+ EUR for each MB/s", said, re.M), said
+    steps = {int(nodes): float(rate) for nodes, rate in re.findall(r"^ +(\d+) +([\d.]+) +[\d.]+ +\d+ ", said, re.M)}
+    assert steps.keys() == {1, 3, 4} and 22 < steps[1] < 38 and 45 < steps[3] < 67, said
+    manifests = sorted((tmp_path / "out").glob("*.json"))
+    assert len(manifests) == 2 * len(steps)
+    beside = (tmp_path / "out/g1-s4-98304B-w8-r2.cluster.toml").read_text()
+    assert "haproxy, limited to 6.00 MB/s of bodies in each direction, stands before the gateways" in beside
+    said = advise("measure", written, "--output", tmp_path / "out", "--sample")[0]
+    assert said.count("measured already") == len(manifests) and "Magic N = " in said
+
+
+@devices
+def test_what_limits_need_is_named(tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("sh", "sleep", "setpriv", "unshare", "nsenter", "taskset", "nice", "ip"):
+        (tools / name).symlink_to(shutil.which(name))
+    written = plan(tmp_path, ALL_LIMITED, drives=1, replicas=1, storage_nodes=[1], sizes=[131072])
+    command = [martlet(), "advise", "measure", written, "--output", tmp_path / "out"]
+    done = run(command, check=False, env={"PATH": str(tools)})
+    assert done.returncode == 1 and "networks of nodes (needs root, ip and tc of iproute2" in done.stderr, done.stderr
+    assert "tc: not found" in done.stderr, done.stderr
+    (tools / "tc").symlink_to(shutil.which("tc"))
+    done = run(command, check=False, env={"PATH": str(tools)})
+    assert done.returncode == 1 and "drives on loop devices with ext4 (needs mkfs.ext4" in done.stderr, done.stderr
+    complaint = advise("measure", written, "--output", tmp_path / "out", "--unlimited", status=1)[1]
+    assert "has a balancer, which stands in a network of its own: leave it or --unlimited out" in complaint
+    assert list(tmp_path.glob(f"{LEFT}*")) == []
 
 
 def test_without_limits_results_say_so(tmp_path):

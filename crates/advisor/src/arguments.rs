@@ -48,10 +48,11 @@ pub enum AdviseCommand {
     /// what (in words: machines, or processes of one machine).
     Fit(FitArguments),
     /// Measure clusters of limited processes on this machine, for `fit`: gateways and storage nodes of this program,
-    /// each in a control group that limits its processors, loaded by `martlet bench`.
+    /// each in a control group that limits its processors, and drives and networks where the plan says so, loaded by
+    /// `martlet bench`.
     ///
-    /// Needs root, for control groups. What was measured already is not measured again. The exit status is 1 when
-    /// something failed, or when it was interrupted; nothing that it started stays behind.
+    /// Needs root, for control groups, mounts and networks. What was measured already is not measured again. The exit
+    /// status is 1 when something failed, or when it was interrupted; nothing that it started stays behind.
     Measure(MeasureArguments),
     /// Look at a live cluster of either make, and say what to change first: causes by what is gained for their cost,
     /// when capacity ends, the steps in which new devices come in. Nothing is changed.
@@ -81,6 +82,10 @@ pub struct MeasureArguments {
     /// Limit nothing: all processes share the machine. Curves of it say little about a cluster.
     #[arg(long)]
     pub unlimited: bool,
+    /// Measure the plan's storage_nodes one after the other until throughput stops growing, and say at which number
+    /// of them a unit of it is cheapest.
+    #[arg(long, conflicts_with = "unlimited")]
+    pub sample: bool,
     /// Measure this build of Martlet instead of the one that runs.
     #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,

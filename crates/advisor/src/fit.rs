@@ -12,11 +12,15 @@
 //! | the curve of throughput | `fit/throughput.rs` |
 //! | the curve of p99 | `fit/tail.rs` |
 //! | what a request costs processors, for `buy` | `fit/costs.rs` |
+//! | limits of drives and networks, beside manifests | `fit/device_limits.rs` |
+//! | what those bound | `fit/known_limits.rs` |
 //! | bands, from configurations that were left out | `fit/bands.rs` |
 //! | linear least squares | `fit/least_squares.rs` |
 
 pub mod bands;
 pub mod costs;
+pub mod device_limits;
+pub mod known_limits;
 pub mod least_squares;
 pub mod points;
 pub mod runs;
@@ -24,8 +28,11 @@ pub mod tail;
 pub mod throughput;
 
 use crate::model::estimate::Estimate;
+use crate::model::limits::Resource;
 use crate::model::rates::Extrapolation;
 use bands::{UnseenErrors, UnseenFigure};
+use device_limits::DeviceLimits;
+use known_limits::KnownLimits;
 use points::{Configuration, MeasuredPoint, Noise, points};
 use runs::MeasuredRun;
 use serde::Serialize;
@@ -77,6 +84,9 @@ pub struct FittedCurves {
     pub left_out: Vec<LeftOut>,
     /// Deviation of repeated runs of the same configuration; none where none was repeated.
     pub noise: Option<Noise>,
+    /// Limits of drives and networks that all runs had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<DeviceLimits>,
     /// What all runs have alike, so that its part of the time is not known.
     pub not_varied: Vec<&'static str>,
     /// What was measured.
@@ -112,8 +122,9 @@ pub fn fit_runs(runs: Vec<MeasuredRun>) -> Result<FittedCurves, Fault> {
         )));
     }
     let unfit = || Fault::caller("the runs do not tell gateways, storage nodes and sizes apart: measure more of them");
-    let (rate, p99) = curves(&points).ok_or_else(unfit)?;
-    let left_out = left_out(&points);
+    let known = known_limits(&runs)?;
+    let (rate, p99) = curves(&points, known).ok_or_else(unfit)?;
+    let left_out = left_out(&points, known);
     let unseen = |of: fn(&LeftOut) -> (f64, f64), leverage: fn(&Curves, Configuration) -> f64| {
         let curves = (rate.clone(), p99.clone());
         UnseenErrors::of(left_out.iter().zip(&points).map(|(one, point)| UnseenFigure {
@@ -131,6 +142,7 @@ pub fn fit_runs(runs: Vec<MeasuredRun>) -> Result<FittedCurves, Fault> {
         p99_errors: unseen(|one| one.p99, |(rate, p99), at| p99.leverage(at, rate)),
         left_out,
         noise: Noise::of(&points),
+        limits: runs.first().and_then(|run| run.cluster.limits),
         not_varied: not_varied(&points),
         rate,
         p99,
@@ -138,20 +150,38 @@ pub fn fit_runs(runs: Vec<MeasuredRun>) -> Result<FittedCurves, Fault> {
     })
 }
 
-fn curves(points: &[MeasuredPoint]) -> Option<Curves> {
-    let rate = ThroughputCurve::through(points)?;
+/// Limits of drives and networks that all runs have.
+fn known_limits(runs: &[MeasuredRun]) -> Result<KnownLimits, Fault> {
+    let of = |run: &MeasuredRun| run.cluster.limits.unwrap_or_default();
+    let first = runs.first().map(of).unwrap_or_default();
+    if let Some(other) = runs.iter().find(|run| of(run) != first) {
+        return Err(Fault::caller(format!(
+            "{}: its drives, networks or balancer have other limits than those of {}: fit them apart",
+            other.name, runs[0].name
+        )));
+    }
+    let shares: f64 = runs.iter().map(|run| run.write_share).sum();
+    Ok(KnownLimits {
+        devices: first,
+        write_share: shares / f64::max(runs.len() as f64, 1.0),
+        pieces: f64::from(runs.iter().filter_map(|run| run.cluster.pieces).max().unwrap_or(1)),
+    })
+}
+
+fn curves(points: &[MeasuredPoint], known: KnownLimits) -> Option<Curves> {
+    let rate = ThroughputCurve::through(points, known)?;
     let p99 = TailCurve::through(points, &rate)?;
     Some((rate, p99))
 }
 
 /// What curves through all others say of each point. One that the others do not suffice for is predicted by nothing,
 /// which counts as an infinite error.
-fn left_out(points: &[MeasuredPoint]) -> Vec<LeftOut> {
+fn left_out(points: &[MeasuredPoint], known: KnownLimits) -> Vec<LeftOut> {
     let one = |(at, point): (usize, &MeasuredPoint)| {
         let mut others = points.to_vec();
         others.remove(at);
-        let predicted =
-            curves(&others).map(|(rate, p99)| (rate.at(point.configuration), p99.at(point.configuration, &rate)));
+        let predicted = curves(&others, known)
+            .map(|(rate, p99)| (rate.at(point.configuration), p99.at(point.configuration, &rate)));
         let (rate, p99) = predicted.unwrap_or((f64::INFINITY, f64::INFINITY));
         LeftOut {
             name: point.name.clone(),
@@ -204,6 +234,9 @@ pub struct CurvePrediction {
     pub rate: Estimate,
     /// Seconds.
     pub p99: Estimate,
+    /// Of limits that are known, the one that ends first, and requests a second that it bears at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<(Resource, f64)>,
     /// What was not measured.
     pub extrapolations: Vec<Extrapolation>,
 }
@@ -220,6 +253,9 @@ impl FittedCurves {
             p99: self
                 .p99_errors
                 .band(p99.at(configuration, rate), p99.leverage(configuration, rate)),
+            bound: rate
+                .bound(configuration)
+                .map(|bound| (bound.resource, 1.0 / bound.seconds)),
             extrapolations: self.extrapolations(configuration),
         }
     }

@@ -10,7 +10,7 @@
 //! | ranges, units, references | `inventory/check.rs` |
 //! | the starter catalogue | `inventory/starter.toml` |
 
-mod check;
+pub(crate) mod check;
 mod file;
 
 use crate::model::cluster::DrivePower;
@@ -227,6 +227,16 @@ pub(crate) mod tests {
                 "size = \"16TB\"",
                 "size = \"16Tb\"",
                 ["drive \"disk-16t\": size = \"16Tb\"", "may mean bits: write 16TB"],
+            ),
+            (
+                "size = \"16TB\"",
+                "size = \"16tb\"",
+                ["drive \"disk-16t\": size = \"16tb\"", "may mean bits: write 16TB"],
+            ),
+            (
+                "memory = \"64GiB\"",
+                "memory = \"64gb\"",
+                ["server \"gateway-16\": memory = \"64gb\"", "may mean bits: write 64GB"],
             ),
             (
                 "objects = 200e6",

@@ -1,35 +1,49 @@
 //! Measured configurations of limited processes on this machine: `martlet advise measure`.
 //!
 //! Comes in: a [`plan`](plan::MeasurePlan). For each number of gateways and storage nodes this program is started as
-//! gateways and as account, container and object servers, each node in a control group that limits its processors.
-//! `martlet bench` loads them through the gateways. Goes out: manifests and what they loaded, which `martlet advise
-//! fit` reads.
+//! gateways and as account, container and object servers, each node in a control group that limits its processors and,
+//! where the plan says so, with drives and a network of its own that are limited as well. `martlet bench` loads them
+//! through the gateways or a balancer. Goes out: manifests and what they loaded, which `martlet advise fit` reads.
 //! Always holds: each result says that processes of one machine were measured, what limited them and what did not;
-//! limits hold while the load runs, not while objects are made; no process, control group or data stays behind, however
-//! the command ends; what a killed command left is removed by the next one.
-//! Deliberately absent: the load itself (`bench` makes it, started as a program), limits of disks and networks.
+//! limits hold while the load runs, not while objects are made; no process, control group, namespace, mount or data
+//! stays behind, however the command ends; what a killed command left is removed by the next one.
+//! Deliberately absent: the load itself (`bench` makes it, started as a program), delays of networks.
 //!
 //! | question | file |
 //! |---|---|
 //! | what is measured | `measure/plan.rs` |
+//! | how many storage nodes are enough, and cheapest | `measure/sample.rs` |
 //! | control groups of version 1 and 2 | `measure/limits.rs` |
+//! | drives: loop devices, file systems | `measure/devices.rs` |
+//! | networks: bridge, interfaces, token buckets | `measure/network.rs` |
+//! | namespaces that end by themselves | `measure/namespaces.rs` |
 //! | configuration, rings, processes and their end | `measure/cluster.rs` |
-//! | one run of `martlet bench`, processor time meanwhile | `measure/load.rs` |
+//! | one run of `martlet bench`, what was busy meanwhile | `measure/load.rs` |
+//! | whether limits limited it, what stood for what | `measure/outcome.rs` |
 //! | folders of a measurement, leftovers | `measure/scratch.rs` |
 
 pub mod cluster;
+mod devices;
 pub mod limits;
 pub mod load;
+mod namespaces;
+mod network;
+mod outcome;
 pub mod plan;
+pub mod sample;
 pub mod scratch;
 
 use crate::arguments::MeasureArguments;
+use crate::fit;
+use crate::fit::runs::MeasuredCluster;
+use crate::inventory::PurchaseInventory;
 use crate::text_files::{read_text, write_text};
 use cluster::LimitedCluster;
 use limits::ControlGroups;
 use load::LoadedRun;
 use operator_tools::{Console, ToolStatus};
-use plan::{MeasurePlan, PlannedRun};
+use plan::{MeasurePlan, MeasuredPrices, PlannedRun};
+use sample::{SampledGrowth, SampledNodes};
 use scratch::ScratchFolder;
 use std::future::poll_fn;
 use std::io;
@@ -67,8 +81,16 @@ pub async fn run(
 }
 
 async fn measure(line: &MeasureArguments, world: &World, console: &mut Console<'_>) -> Result<(), Fault> {
-    let text = read_text(world, &line.plan)?;
-    let plan = MeasurePlan::read(&text).map_err(|fault| fault.within(line.plan.display()))?;
+    let plan = read_plan(world, &line.plan)?;
+    let prices = line.sample.then(|| sample::check(&plan)).transpose();
+    let prices = prices.map_err(|fault| fault.within(line.plan.display()))?;
+    if line.unlimited && plan.balancer.is_some() {
+        return Err(Fault::caller(format!(
+            "{}: the plan or its inventory has a balancer, which stands in a network of its own: leave it or --unlimited \
+             out",
+            line.plan.display()
+        )));
+    }
     let program = match &line.program {
         Some(program) => absolute(world, program)?,
         None => absolute(world, Path::new(RUNNING))?,
@@ -78,24 +100,24 @@ async fn measure(line: &MeasureArguments, world: &World, console: &mut Console<'
     scratch::remove_leftovers(world, &plan.folder);
     let groups = match line.unlimited {
         true => None,
-        false => Some(ControlGroups::make(world)?),
+        false => Some(ControlGroups::make(world, plan.drive.is_some())?),
     };
-    let known = |name: &str| world.files.info(&output.join(name).with_extension("json")).is_ok();
-    for (gateways, nodes, repeat) in plan.clusters() {
-        let runs: Vec<PlannedRun> = plan.runs(gateways, nodes, repeat);
-        let missing: Vec<&PlannedRun> = runs.iter().filter(|run| !known(&run.name)).collect();
-        if missing.is_empty() {
-            tell(console, &format!("g{gateways}-s{nodes}-r{repeat}: measured already"))?;
-            continue;
+    let measurement = Measurement {
+        world,
+        plan: &plan,
+        program,
+        output,
+        groups,
+    };
+    match prices {
+        Some(prices) => {
+            let text = measurement.sample(&prices, console).await?;
+            tell(console, text.trim_end())?;
         }
-        cluster::check_ports(world, &plan, (gateways, nodes)).await?;
-        let folder = ScratchFolder::make(world, &plan.folder)?;
-        let mut cluster = LimitedCluster::start(world, &plan, &program, &folder, groups.as_ref(), (gateways, nodes))?;
-        cluster.wait_until_it_listens().await?;
-        for run in missing {
-            let found = limited(world, &plan, &program, (&mut cluster, &folder), run, &output, console).await?;
-            tell(console, &found.line())?;
-            keep(world, &output, &plan, &found)?;
+        None => {
+            for (gateways, nodes, repeat) in plan.clusters() {
+                measurement.cluster((gateways, nodes, repeat), console).await?;
+            }
         }
     }
     tell(
@@ -104,25 +126,104 @@ async fn measure(line: &MeasureArguments, world: &World, console: &mut Console<'
     )
 }
 
-/// A run that its limits limited; one that something else did is made again.
-async fn limited(
-    world: &World,
-    plan: &MeasurePlan,
-    program: &Path,
-    (cluster, folder): (&mut LimitedCluster, &ScratchFolder),
-    run: &PlannedRun,
-    output: &Path,
-    console: &mut Console<'_>,
-) -> Result<LoadedRun, Fault> {
-    for attempt in 1.. {
-        let found = load::load(world, plan, program, (&mut *cluster, folder), run, output).await?;
-        match found.unlimited(plan) {
-            None => return Ok(found),
-            Some(why) if attempt == ATTEMPTS => return Err(Fault::caller(why)),
-            Some(why) => tell(console, &format!("{why}; measuring it again"))?,
+/// A plan with the inventory that it names, whose path is relative to it.
+fn read_plan(world: &World, path: &Path) -> Result<MeasurePlan, Fault> {
+    let text = read_text(world, path)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let inventory = |name: &Path| {
+        let path = folder.join(name);
+        let read = PurchaseInventory::read(&read_text(world, &path)?);
+        read.map_err(|fault| fault.within(path.display()))
+    };
+    MeasurePlan::read(&text, inventory).map_err(|fault| fault.within(path.display()))
+}
+
+/// A measurement that goes on.
+struct Measurement<'a> {
+    world: &'a World,
+    plan: &'a MeasurePlan,
+    program: PathBuf,
+    output: PathBuf,
+    groups: Option<ControlGroups>,
+}
+
+impl Measurement<'_> {
+    /// Makes the runs of one cluster that are not there yet.
+    async fn cluster(
+        &self,
+        (gateways, nodes, repeat): (u32, u32, u32),
+        console: &mut Console<'_>,
+    ) -> Result<(), Fault> {
+        let (world, plan) = (self.world, self.plan);
+        let is_known = |name: &str| world.files.info(&self.output.join(name).with_extension("json")).is_ok();
+        let runs: Vec<PlannedRun> = plan.runs(gateways, nodes, repeat);
+        let missing: Vec<&PlannedRun> = runs.iter().filter(|run| !is_known(&run.name)).collect();
+        if missing.is_empty() {
+            return tell(console, &format!("g{gateways}-s{nodes}-r{repeat}: measured already"));
         }
+        // In networks of their own no other program listens.
+        if self.groups.is_none() || !plan.has_networks() {
+            cluster::check_ports(world, plan, (gateways, nodes)).await?;
+        }
+        let folder = ScratchFolder::make(world, &plan.folder)?;
+        let (program, groups) = (&self.program, self.groups.as_ref());
+        let mut cluster = LimitedCluster::start(world, plan, program, &folder, groups, (gateways, nodes))?;
+        cluster.wait_until_it_listens().await?;
+        for run in missing {
+            let found = self.limited((&mut cluster, &folder), run, console).await?;
+            tell(console, &found.line())?;
+            keep(world, &self.output, plan, &found)?;
+        }
+        Ok(())
     }
-    Err(Fault::caller("measured no time"))
+
+    /// A run that its limits limited; one that something else did is made again.
+    async fn limited(
+        &self,
+        (cluster, folder): (&mut LimitedCluster, &ScratchFolder),
+        run: &PlannedRun,
+        console: &mut Console<'_>,
+    ) -> Result<LoadedRun, Fault> {
+        let (world, plan) = (self.world, self.plan);
+        for attempt in 1.. {
+            let cluster = (&mut *cluster, folder);
+            let found = load::load(world, plan, &self.program, cluster, run, &self.output).await?;
+            match found.unlimited(plan) {
+                None => return Ok(found),
+                Some(why) if attempt == ATTEMPTS => return Err(Fault::caller(why)),
+                Some(why) => tell(console, &format!("{why}; measuring it again"))?,
+            }
+        }
+        Err(Fault::caller("measured no time"))
+    }
+
+    /// Measures more and more storage nodes until throughput stops growing, and says what that showed.
+    async fn sample(&self, prices: &MeasuredPrices, console: &mut Console<'_>) -> Result<String, Fault> {
+        let plan = self.plan;
+        let gateways = plan.gateways.first().copied().unwrap_or(1);
+        let mut steps: Vec<SampledNodes> = vec![];
+        for nodes in plan.storage_nodes.iter().copied() {
+            let mut rates = vec![];
+            for repeat in 1..=plan.repeats {
+                self.cluster((gateways, nodes, repeat), console).await?;
+                for run in plan.runs(gateways, nodes, repeat) {
+                    let path = self.output.join(&run.name).with_extension("json");
+                    let what = MeasuredCluster::plain(gateways, nodes, "");
+                    let runs = fit::runs::runs(&run.name, &read_text(self.world, &path)?, &what);
+                    rates.extend(
+                        runs.map_err(|fault| fault.within(path.display()))?
+                            .iter()
+                            .map(|run| run.rate),
+                    );
+                }
+            }
+            steps.push(SampledNodes { nodes, rates });
+            if sample::growth(&steps) != SampledGrowth::Grows {
+                break;
+            }
+        }
+        Ok(sample::text(&steps, plan, prices))
+    }
 }
 
 /// The manifest is there only when what it loaded is said beside it.

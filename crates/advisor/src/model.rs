@@ -24,4 +24,4 @@ pub mod rates;
 pub mod workload;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

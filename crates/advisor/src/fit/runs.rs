@@ -5,6 +5,7 @@
 //! Always holds: runs that were interrupted, that failed, whose client was the limit, or that were open loops are
 //! refused, with the reason; and so is a report whose figures contradict each other, as one that was changed by hand.
 
+use super::device_limits::DeviceLimits;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vocabulary::Fault;
@@ -37,6 +38,9 @@ pub struct MeasuredCluster {
     /// See `gateways_busy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_busy: Option<f64>,
+    /// What its drives, networks and balancer bear, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<DeviceLimits>,
 }
 
 impl MeasuredCluster {
@@ -51,6 +55,7 @@ impl MeasuredCluster {
             storage_processors: None,
             gateways_busy: None,
             storage_busy: None,
+            limits: None,
         }
     }
 }
@@ -95,6 +100,7 @@ pub fn cluster(text: &str) -> Result<MeasuredCluster, Fault> {
             "gateways, storage_nodes, pieces: expected 1 or more of each",
         ));
     }
+    read.limits.map_or(Ok(()), |limits| limits.check())?;
     let numbers = [
         read.gateway_processors,
         read.storage_processors,

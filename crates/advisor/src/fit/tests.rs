@@ -1,9 +1,11 @@
 //! Curves through runs of a law that is known, with noise: found again, and honest about what was not measured.
 
+use super::device_limits::DeviceLimits;
 use super::points::{Configuration, MeasuredPoint, points};
 use super::runs::{MeasuredCluster, MeasuredRun, cluster, runs};
 use super::simulated::{SimulatedCosts, grid};
 use super::{CurvePrediction, LeftOut, fit_runs};
+use crate::model::limits::Resource;
 
 /// A gateway takes 0.5 ms and 2 ns a byte, a storage node 1 ms; the knee is sharp.
 fn law(gateways: u32, storage_nodes: u32, size: f64) -> f64 {
@@ -107,6 +109,52 @@ fn what_was_not_measured_is_named() {
         .filter(|run| run.cluster.gateways == 1)
         .collect();
     assert_eq!(fit_runs(of_one).unwrap().not_varied, ["gateways", "workers"]);
+}
+
+/// The same law, but each storage node has two drives of 20 MB/s, which it cannot outrun.
+fn bounded(noise: f64) -> Vec<MeasuredRun> {
+    let mut all = measured(noise);
+    for run in &mut all {
+        run.cluster.limits = Some(DeviceLimits {
+            drives: Some(2),
+            drive_transfer: Some(20e6),
+            drive_operations: Some(1e5),
+            ..DeviceLimits::default()
+        });
+        let most = f64::from(run.cluster.storage_nodes) * 40e6 / run.size;
+        run.rate = (run.rate.powi(-8) + most.powi(-8)).powf(-0.125);
+    }
+    all
+}
+
+#[test]
+fn known_limits_of_drives_bound_what_curves_say() {
+    let asked = |size| Configuration {
+        gateways: 2.0,
+        storage_nodes: 3.0,
+        size,
+        workers: 64.0,
+    };
+    let curves = fit_runs(bounded(0.03)).unwrap();
+    let (large, small) = (curves.predict(asked(1e6)), curves.predict(asked(4096.0)));
+    // 120 MB/s of drives, though gateways and processors of nodes bear 650.
+    assert!(
+        large.rate.holds(120.0) && large.rate.relative_error() < 0.25,
+        "{large:?}"
+    );
+    let (resource, most) = large.bound.unwrap();
+    assert!(resource == Resource::Drives && (most - 120.0).abs() < 1e-9);
+    assert!(small.rate.holds(law(2, 3, 4096.0)), "{small:?}");
+    // Clusters that nothing but their drives limits.
+    let mut alone = bounded(0.0);
+    alone.retain(|run| run.size > 1e5);
+    let found = fit_runs(alone).unwrap().predict(asked(1e6));
+    assert!((found.rate.value / 120.0 - 1.0).abs() < 0.02, "{found:?}");
+    // A cluster with other limits says nothing of these.
+    let mut others = bounded(0.03);
+    others[3].cluster.limits = None;
+    let why = fit_runs(others).unwrap_err().what;
+    assert!(why.contains("have other limits than those of"), "{why}");
 }
 
 #[test]

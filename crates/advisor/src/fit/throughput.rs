@@ -5,16 +5,18 @@
 //! kinds work at the same time, and the time between two answers is a p-norm of theirs:
 //!
 //! ```text
-//! X^-p = D_g^p + D_s^p + D_w^p
+//! X^-p = D_g^p + D_s^p + D_w^p + D_k^p
 //! D_g = (g + S g_b) (W/G)^b / G,   D_s = (h + S h_b) (W/N)^b / N,   D_w = w / W
 //! ```
 //!
 //! A large p is the bottleneck law, p = 1 a request that is at one place after the other. b says that a request costs
-//! more where many are under way at a node: their connections and buffers share its caches. Of all sets of parts, four
+//! more where many are under way at a node: their connections and buffers share its caches. D_k is the time that known
+//! limits of drives, networks and a balancer take, which is not fitted. Of all sets of parts, four
 //! values of p and three of b those are taken which say best what they have not seen; `ThroughputCurve::through` has an
 //! exception.
 //! Always holds: no part is negative; a part that the points do not tell from nothing is left out.
 
+use super::known_limits::{KnownBound, KnownLimits};
 use super::least_squares::inverse;
 use super::points::{Configuration, MeasuredPoint};
 
@@ -59,9 +61,10 @@ fn weights(configuration: Configuration, crowding: f64) -> Parts {
     ]
 }
 
-/// Seconds between two answers, and by how much they grow for each part: d ln time / d ln part.
-fn time(weights: &Parts, seconds: &Parts, knee: i32) -> (f64, Parts) {
-    let mut nodes = [0.0; 3];
+/// Seconds between two answers, and by how much they grow for each part: d ln time / d ln part. `known` are those of
+/// known limits.
+fn time(weights: &Parts, known: f64, seconds: &Parts, knee: i32) -> (f64, Parts) {
+    let mut nodes = [0.0, 0.0, 0.0, known];
     for part in 0..PARTS.len() {
         nodes[NODE_OF[part]] += weights[part] * seconds[part];
     }
@@ -121,16 +124,24 @@ struct FittedParts {
 pub struct ThroughputCurve {
     shape: Shape,
     fitted: FittedParts,
+    known: KnownLimits,
 }
 
-/// Points as one fit sees them: weights of parts, and the measured seconds between two answers.
-type WeighedPoints = [(Parts, f64)];
+/// A point as one fit sees it.
+struct WeighedPoint {
+    /// Of parts.
+    weights: Parts,
+    /// Seconds of known limits.
+    known: f64,
+    /// Measured seconds between two answers.
+    measured: f64,
+}
 
 /// Logarithms of what a curve says, relative to what was measured, with their slopes.
-fn residuals(points: &WeighedPoints, seconds: &Parts, knee: i32) -> Vec<(f64, Parts)> {
-    let one = |(weights, measured): &(Parts, f64)| {
-        let (time, slopes) = time(weights, seconds, knee);
-        ((time / measured).ln(), slopes)
+fn residuals(points: &[WeighedPoint], seconds: &Parts, knee: i32) -> Vec<(f64, Parts)> {
+    let one = |point: &WeighedPoint| {
+        let (time, slopes) = time(&point.weights, point.known, seconds, knee);
+        ((time / point.measured).ln(), slopes)
     };
     points.iter().map(one).collect()
 }
@@ -151,11 +162,11 @@ fn normal_inverse(residuals: &[(f64, Parts)], chosen: &[usize]) -> Option<Vec<Ve
 
 /// Seconds of chosen parts by least squares of ln X (Gauss and Newton, in logarithms of parts, so that none becomes
 /// negative).
-fn fitted(points: &WeighedPoints, chosen: &[usize], knee: i32) -> Option<FittedParts> {
+fn fitted(points: &[WeighedPoint], chosen: &[usize], knee: i32) -> Option<FittedParts> {
     let mut seconds = [0.0; 5];
     for part in chosen {
         // Half of what no point contradicts.
-        let most = points.iter().map(|(weights, measured)| measured / weights[*part]);
+        let most = points.iter().map(|point| point.measured / point.weights[*part]);
         seconds[*part] = 0.5 * most.fold(f64::INFINITY, f64::min);
     }
     let mut now = residuals(points, &seconds, knee);
@@ -216,19 +227,25 @@ impl ThroughputCurve {
     ///
     /// A gateway's bytes are left out only where no curve with them fits. They limit few configurations, and what one
     /// configuration alone shows is lost when it is left out: by such errors no curve with that part is ever the best.
-    pub fn through(points: &[MeasuredPoint]) -> Option<Self> {
-        Self::best(points, GATEWAY_BYTES).or_else(|| Self::best(points, 0))
+    pub fn through(points: &[MeasuredPoint], known: KnownLimits) -> Option<Self> {
+        Self::best(points, known, GATEWAY_BYTES).or_else(|| Self::best(points, known, 0))
     }
 
     /// The best of those that have some parts.
-    fn best(points: &[MeasuredPoint], needed: usize) -> Option<Self> {
+    fn best(points: &[MeasuredPoint], known: KnownLimits, needed: usize) -> Option<Self> {
+        // Known limits alone may say everything.
+        let fewest = usize::from(points.iter().any(|point| known.bound(point.configuration).is_none()));
         let mut best: Option<Self> = None;
         for crowding in CROWDING {
-            let weighed: Vec<(Parts, f64)> = points
+            let weighed: Vec<WeighedPoint> = points
                 .iter()
-                .map(|point| (weights(point.configuration, crowding), 1.0 / point.rate))
+                .map(|point| WeighedPoint {
+                    weights: weights(point.configuration, crowding),
+                    known: known.seconds(point.configuration),
+                    measured: 1.0 / point.rate,
+                })
                 .collect();
-            for set in (1..1_usize << PARTS.len()).filter(|set| set & needed == needed) {
+            for set in (fewest..1_usize << PARTS.len()).filter(|set| set & needed == needed) {
                 let chosen: Vec<usize> = (0..PARTS.len()).filter(|part| set & (1 << part) != 0).collect();
                 if chosen.len() >= points.len() {
                     continue;
@@ -239,7 +256,7 @@ impl ThroughputCurve {
                     };
                     if best.as_ref().is_none_or(|best| fitted.error < best.fitted.error) {
                         let shape = Shape { knee, crowding };
-                        best = Some(Self { shape, fitted });
+                        best = Some(Self { shape, fitted, known });
                     }
                 }
             }
@@ -267,12 +284,18 @@ impl ThroughputCurve {
 
     fn time(&self, configuration: Configuration) -> (f64, Parts) {
         let weights = weights(configuration, self.shape.crowding);
-        time(&weights, &self.fitted.seconds, self.shape.knee)
+        let known = self.known.seconds(configuration);
+        time(&weights, known, &self.fitted.seconds, self.shape.knee)
     }
 
     /// Requests a second.
     pub fn at(&self, configuration: Configuration) -> f64 {
         1.0 / self.time(configuration).0
+    }
+
+    /// The known limit that ends first; none without any.
+    pub fn bound(&self, configuration: Configuration) -> Option<KnownBound> {
+        self.known.bound(configuration)
     }
 
     /// How much a point there would decide over the curve.

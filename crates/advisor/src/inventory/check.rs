@@ -64,7 +64,7 @@ impl Section {
 }
 
 /// Bytes a second: `25Gbit/s` or `200MB/s`.
-fn speed(text: &str) -> Result<f64, Fault> {
+pub(crate) fn speed(text: &str) -> Result<f64, Fault> {
     let lower = text.trim().to_lowercase();
     if let Some(bits) = lower.strip_suffix("bit/s") {
         return Ok(size::bytes(bits.trim_end())? / 8.0);

@@ -1,10 +1,13 @@
-//! Limits of processors by control groups.
+//! Limits of processors and drives by control groups.
 //!
 //! One group for each node, below a group of this command: of version 2 where its controller `cpu` can be had, else of
-//! version 1 (`cpu`, and `cpuacct` for the time that was used).
+//! version 1 (`cpu`, and `cpuacct` for the time that was used); where drives are limited, with `io` or `blkio`, too.
 //! Always holds: a period is short, so that a node which used its share up does not wait for long, but not so short
 //! that the kernel gives shares inexactly; a group that is dropped is gone with all of its processes.
 
+mod drives;
+
+use crate::model::cluster::DrivePower;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,13 +29,18 @@ const PERIODS: (f64, f64) = (1000.0, 1e6);
 const PERIOD: f64 = 10_000.0;
 /// Bytes of a file that says something of a group, at most.
 const LONGEST: usize = 1 << 20;
+/// The largest weight that a group can have beside other programs, by version: what a node may use it gets, whatever
+/// else runs here. It gets no more.
+const WEIGHTS: [(&str, &str); 2] = [("cpu.shares", "262144"), ("cpu.weight", "10000")];
 /// How often ended processes are waited for, and how long each time.
 const ENDS: (u32, Duration) = (200, Duration::from_millis(10));
 
 /// Of control groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum GroupVersion {
+pub enum GroupVersion {
+    /// A hierarchy for each controller.
     One,
+    /// One hierarchy.
     Two,
 }
 
@@ -42,6 +50,7 @@ pub struct ControlGroups {
     version: GroupVersion,
     /// One folder for each hierarchy.
     folders: Vec<PathBuf>,
+    has_drives: bool,
 }
 
 /// The group of a node.
@@ -49,6 +58,16 @@ pub struct NodeGroup {
     world: World,
     version: GroupVersion,
     folders: Vec<PathBuf>,
+    drives: Vec<LimitedDrive>,
+}
+
+/// A block device that a node's processes are limited on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LimitedDrive {
+    /// `7:0`.
+    pub device: String,
+    /// What it bears.
+    pub bears: DrivePower,
 }
 
 /// What is written into which file for so many processors; none lifts the limit.
@@ -142,52 +161,73 @@ pub fn is_left(world: &World, name: &str) -> bool {
 }
 
 impl ControlGroups {
-    /// Those of this machine.
-    pub fn make(world: &World) -> Result<Self, Fault> {
-        Self::below(world, Path::new(ROOT)).map_err(|error| {
+    /// Those of this machine, for drives too where a plan limits them.
+    pub fn make(world: &World, has_drives: bool) -> Result<Self, Fault> {
+        Self::below(world, Path::new(ROOT), has_drives).map_err(|error| {
             Fault::caller(format!(
-                "no control group that limits processors can be made below {ROOT} ({error}): run this as root, in a \
-                 container with control groups that may be written; or measure without limits by --unlimited"
+                "no control group that limits {} can be made below {ROOT} ({error}): run this as root, in a container \
+                 with control groups that may be written; or measure without limits by --unlimited",
+                if has_drives {
+                    "processors and drives"
+                } else {
+                    "processors"
+                }
             ))
         })
     }
 
-    fn below(world: &World, root: &Path) -> io::Result<Self> {
+    fn below(world: &World, root: &Path, has_drives: bool) -> io::Result<Self> {
         let controllers = read_special(world, &root.join("cgroup.controllers")).unwrap_or_default();
-        let (version, roots) = match controllers.split_whitespace().any(|one| one == "cpu") {
+        let (version, mut roots) = match controllers.split_whitespace().any(|one| one == "cpu") {
             true => (GroupVersion::Two, vec![root.to_owned()]),
             false => (GroupVersion::One, vec![root.join("cpu"), root.join("cpuacct")]),
         };
+        if has_drives && version == GroupVersion::One {
+            roots.push(root.join("blkio"));
+        }
+        let wanted = if has_drives { "+cpu +io" } else { "+cpu" };
         roots.iter().for_each(|root| remove_leftovers(world, root));
+        // Of a command that limited drives.
+        remove_leftovers(world, &root.join("blkio"));
         let name = format!("{PREFIX}{}", std::process::id());
         let groups = Self {
             world: world.clone(),
             version,
             folders: roots.iter().map(|root| root.join(&name)).collect(),
+            has_drives,
         };
         for (root, folder) in roots.iter().zip(&groups.folders) {
             if version == GroupVersion::Two {
-                write(world, &root.join("cgroup.subtree_control"), "+cpu")?;
+                write(world, &root.join("cgroup.subtree_control"), wanted)?;
             }
             make(world, folder)?;
             if version == GroupVersion::Two {
-                write(world, &folder.join("cgroup.subtree_control"), "+cpu")?;
+                write(world, &folder.join("cgroup.subtree_control"), wanted)?;
             }
         }
+        let (file, weight) = WEIGHTS[usize::from(version == GroupVersion::Two)];
+        write(world, &groups.folders[0].join(file), weight)?;
         // So that a lack is found before anything runs.
-        let tried = groups.node("trial")?;
+        let tried = groups.node("trial", vec![])?;
         tried.limit(Some(0.1))?;
         tried.used()?;
+        let needed = tried.drives_folder().join(drives::needed_file(version));
+        if has_drives && world.files.info(&needed).is_err() {
+            let why = "its controller io (version 1: blkio) has no limits of devices: the kernel needs \
+                       CONFIG_BLK_DEV_THROTTLING; or leave drive, transfer and operations out of the plan's [storage]";
+            return Err(io::Error::other(why));
+        }
         drop(tried);
         Ok(groups)
     }
 
-    /// A group without a limit.
-    pub fn node(&self, name: &str) -> io::Result<NodeGroup> {
+    /// A group without a limit yet, of a node that has drives where the groups are for them.
+    pub fn node(&self, name: &str, drives: Vec<LimitedDrive>) -> io::Result<NodeGroup> {
         let group = NodeGroup {
             world: self.world.clone(),
             version: self.version,
             folders: self.folders.iter().map(|folder| folder.join(name)).collect(),
+            drives: if self.has_drives { drives } else { vec![] },
         };
         group
             .folders
@@ -204,11 +244,38 @@ impl Drop for ControlGroups {
 }
 
 impl NodeGroup {
-    /// Sets how many processors its processes may use together; none lifts the limit.
+    /// Sets how many processors its processes may use together, and what its drives bear; none lifts all limits.
     pub fn limit(&self, processors: Option<f64>) -> io::Result<()> {
         let files = limit_files(self.version, processors);
         let mut files = files.iter();
-        files.try_for_each(|(file, text)| write(&self.world, &self.folders[0].join(file), text))
+        files.try_for_each(|(file, text)| write(&self.world, &self.folders[0].join(file), text))?;
+        for drive in &self.drives {
+            let bears = processors.is_some().then_some(drive.bears);
+            for (file, text) in drives::limit_files(self.version, &drive.device, bears) {
+                write(&self.world, &self.drives_folder().join(file), &text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where limits of drives are written: the only folder, or the last one.
+    fn drives_folder(&self) -> &Path {
+        &self.folders[self.folders.len() - 1]
+    }
+
+    /// Seconds at their limits of all drives until now, four of each.
+    pub fn drives_used(&self) -> io::Result<Vec<f64>> {
+        let files = drives::use_files(self.version).iter();
+        let read = |file: &&str| match self.drives.is_empty() {
+            true => Ok(String::new()),
+            false => read_special(&self.world, &self.drives_folder().join(file)),
+        };
+        let texts: Vec<String> = files.map(read).collect::<io::Result<_>>()?;
+        let seconds = self.drives.iter().flat_map(|drive| {
+            let used = drives::used(self.version, &drive.device, &texts);
+            drives::at_limits(used, drive.bears)
+        });
+        Ok(seconds.collect())
     }
 
     /// Seconds of processor time that its processes have used.
@@ -216,7 +283,7 @@ impl NodeGroup {
         let number = |text: &str| text.trim().parse::<f64>().map_err(io::Error::other);
         match self.version {
             GroupVersion::One => {
-                let text = read_special(&self.world, &self.folders[self.folders.len() - 1].join("cpuacct.usage"))?;
+                let text = read_special(&self.world, &self.folders[1].join("cpuacct.usage"))?;
                 Ok(number(&text)? / 1e9)
             }
             GroupVersion::Two => {

@@ -11,6 +11,10 @@ use super::rates::{Bound, Extrapolation, SoftwareRates};
 use super::workload::RequestMix;
 use serde::Serialize;
 
+/// Bytes that a network carries for each byte of a body: frames of 1500 bytes, their gaps, addresses and heads, and
+/// those of requests. It lies between nothing more (large frames) and twice as much more.
+pub const FRAMES: f64 = 1.05;
+
 /// The share of a storage node's memory that caches metadata.
 const CACHE_SHARE: f64 = 0.7;
 
@@ -128,7 +132,7 @@ pub fn cached_share(cluster: &ClusterModel, mix: &RequestMix, rates: &SoftwareRa
 /// What a request demands of every resource, on average.
 pub fn demands(cluster: &ClusterModel, mix: &RequestMix, rates: &SoftwareRates, bound: Bound) -> Vec<ResourceDemand> {
     let mut all = processor_demands(cluster, mix, rates, bound);
-    all.extend(network_demands(cluster, mix));
+    all.extend(network_demands(cluster, mix, bound));
     all.extend(drive_demands(cluster, mix, rates, bound));
     all
 }
@@ -171,15 +175,24 @@ fn processor_demands(
     ]
 }
 
-fn network_demands(cluster: &ClusterModel, mix: &RequestMix) -> Vec<ResourceDemand> {
+fn frames(bound: Bound) -> f64 {
+    match bound {
+        Bound::Likely => FRAMES,
+        Bound::Cheap => 1.0,
+        Bound::Dear => FRAMES * FRAMES,
+    }
+}
+
+fn network_demands(cluster: &ClusterModel, mix: &RequestMix, bound: Bound) -> Vec<ResourceDemand> {
     let (reads, writes, size) = (mix.reads, mix.writes, mix.mean_size());
-    let piece = size * cluster.protection.piece_share();
+    let piece = size * cluster.protection.piece_share() * frames(bound);
     let (read, written) = (
         reads * f64::from(cluster.protection.pieces_read()) * piece,
         writes * f64::from(cluster.protection.pieces()) * piece,
     );
     // A network carries both directions at once: the fuller one limits.
-    let of_gateway = (writes * size + read).max(written + reads * size);
+    let bodies = size * frames(bound);
+    let of_gateway = (writes * bodies + read).max(written + reads * bodies);
     let one = |resource, bytes: f64, speed: f64, servers: f64| ResourceDemand {
         resource,
         seconds: bytes / speed,

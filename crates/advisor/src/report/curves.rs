@@ -136,6 +136,13 @@ impl CurvesReport {
                 banded(one.rate.map(|rate| rate * asked.size / 1e6)),
                 banded(one.p99.map(|seconds| seconds * 1e3))
             ));
+            if let Some((resource, most)) = one.bound {
+                say(format!(
+                    "  {} bear at most {} requests/s",
+                    resource.name(),
+                    readable(most)
+                ));
+            }
             for outside in &one.extrapolations {
                 say(format!("  NOT MEASURED: {outside}"));
             }

@@ -1,6 +1,7 @@
 //! Sizes and speeds as people write them: `16TB`, `1.5 TiB`, `200GiB/h`, `100MB/s`.
 //!
-//! Always holds: no text panics; what may mean bits (`16Tb`) is refused; what is read is finite and not negative.
+//! Always holds: no text panics; what may mean bits (`16Tb`, `16tb`) is refused; what is read is finite and not
+//! negative.
 
 use vocabulary::Fault;
 
@@ -25,18 +26,37 @@ const UNITS: [(&str, f64); 17] = [
     ("", 1.0),
 ];
 
-/// Refuses `16Tb`, which may mean either; all letters small mean bytes.
+/// Prefixes of units, in small letters, and as they are written.
+const PREFIXES: [(&str, &str); 10] = [
+    ("k", "k"),
+    ("m", "M"),
+    ("g", "G"),
+    ("t", "T"),
+    ("p", "P"),
+    ("ki", "Ki"),
+    ("mi", "Mi"),
+    ("gi", "Gi"),
+    ("ti", "Ti"),
+    ("pi", "Pi"),
+];
+
+/// Refuses `16Tb` and `16tb`, which may mean either: a small b after a prefix.
 fn no_bits(text: &str) -> Result<(), Fault> {
     let text = text.trim();
     let unit = text
         .trim_start_matches(|it: char| it.is_ascii_digit() || it == '.')
         .trim();
-    match unit.strip_suffix('b') {
-        Some(rest) if rest.starts_with(|it: char| it.is_ascii_uppercase()) => {
+    let Some(rest) = unit.strip_suffix('b') else {
+        return Ok(());
+    };
+    match PREFIXES.iter().find(|(small, _)| *small == rest.to_lowercase()) {
+        Some((_, prefix)) => {
             let number = text.strip_suffix(unit).unwrap_or(text).trim();
-            Err(Fault::caller(format!("'{text}' may mean bits: write {number}{rest}B")))
+            Err(Fault::caller(format!(
+                "'{text}' may mean bits: write {number}{prefix}B"
+            )))
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -106,7 +126,15 @@ mod tests {
         assert_eq!(speed("3600B/h"), Ok(1.0));
         assert_eq!(speed("100MB/s"), Ok(1e8));
         // Bits or bytes: it is not guessed.
-        for (wrong, right) in [("16Tb", "16TB"), ("1.5 TIb", "1.5TIB"), ("100Mb/s", "100MB")] {
+        for (wrong, right) in [
+            ("16Tb", "16TB"),
+            ("1.5 TIb", "1.5TiB"),
+            ("100Mb/s", "100MB"),
+            ("16tb", "16TB"),
+            ("64 gb", "64GB"),
+            ("4kib", "4KiB"),
+            ("200kb/s", "200kB"),
+        ] {
             let why = if wrong.contains('/') {
                 speed(wrong)
             } else {
@@ -116,8 +144,11 @@ mod tests {
             .what;
             assert!(why.contains("may mean bits") && why.ends_with(right), "{why}");
         }
-        assert_eq!((bytes("16tb"), bytes("4b")), (Ok(16e12), Ok(4.0)));
-        for wrong in ["", "x", "-1", "nan", "inf", "1ZB", "1..2", "TB"] {
+        assert_eq!(
+            (bytes("16t"), bytes("4b"), bytes("4tB")),
+            (Ok(16e12), Ok(4.0), Ok(4e12))
+        );
+        for wrong in ["", "16zb", "16 cowb", "x", "-1", "nan", "inf", "1ZB", "1..2", "TB"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
         for wrong in ["1GB", "0/s", "1GB/year", "/s"] {
