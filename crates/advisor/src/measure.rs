@@ -81,7 +81,9 @@ pub async fn run(
 }
 
 async fn measure(line: &MeasureArguments, world: &World, console: &mut Console<'_>) -> Result<(), Fault> {
-    let plan = read_plan(world, &line.plan)?;
+    let mut plan = read_plan(world, &line.plan)?;
+    // Mounts are known by what links lead to.
+    plan.folder = absolute(world, &plan.folder).map_err(|fault| fault.within("folder"))?;
     let prices = line.sample.then(|| sample::check(&plan)).transpose();
     let prices = prices.map_err(|fault| fault.within(line.plan.display()))?;
     if line.unlimited && plan.balancer.is_some() {

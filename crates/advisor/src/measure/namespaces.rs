@@ -7,6 +7,7 @@
 
 use super::limits::read_special;
 use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use vocabulary::Fault;
@@ -40,6 +41,27 @@ fn failed(what: &str, why: &dyn std::fmt::Display) -> Fault {
 fn shown(text: &str) -> &str {
     let from = text.len().saturating_sub(SHOWN);
     text.get(from..).unwrap_or(text).trim()
+}
+
+/// A path as it is: `mountinfo` writes blanks, line ends and backslashes as `\040`.
+fn plain(word: &str) -> Vec<u8> {
+    let mut bytes = vec![];
+    let mut rest = word.as_bytes();
+    while let Some((first, others)) = rest.split_first() {
+        let digits = others.get(..3).filter(|_| *first == b'\\');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &others[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = others;
+            }
+        }
+    }
+    bytes
 }
 
 impl Namespaces {
@@ -153,7 +175,7 @@ impl Namespaces {
             let found = text.lines().find_map(|line| {
                 let mut words = line.split_whitespace().skip(2);
                 let device = words.next()?;
-                (Path::new(words.nth(1)?) == folder).then(|| device.to_owned())
+                (plain(words.nth(1)?) == folder.as_os_str().as_bytes()).then(|| device.to_owned())
             });
             found.ok_or_else(|| failed(&folder.display().to_string(), &"is not mounted"))
         };
@@ -171,5 +193,19 @@ impl Drop for Namespaces {
         // Both do nothing when it has ended.
         let _ = self.holder.kill();
         let _ = self.holder.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn blanks_of_a_mounted_folder_are_read() {
+        assert_eq!(plain("/srv/sp\\040ace\\134x/d0"), b"/srv/sp ace\\x/d0");
+        assert_eq!(
+            (plain("/a\\04"), plain("/a\\9zz")),
+            (b"/a\\04".to_vec(), b"/a\\9zz".to_vec())
+        );
     }
 }

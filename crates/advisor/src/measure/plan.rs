@@ -15,6 +15,8 @@ use vocabulary::Fault;
 const LEAST_PROCESSORS: f64 = 0.005;
 /// Half a second at each end is left out where processor time is looked at, so that a second has nothing of it.
 const LEAST_SECONDS: u32 = 2;
+/// Of a run, and of what it loads before.
+const MOST_SECONDS: u32 = 3600;
 /// Containers of the load.
 pub const CONTAINERS: u32 = 4;
 /// Of a drive's room, the share that objects of a load may take on average: some drives get more than others.
@@ -157,9 +159,12 @@ impl MeasurePlan {
         numbers("storage_nodes", &self.storage_nodes, 64)?;
         numbers("workers", &self.workers, 4096)?;
         numbers("repeats", &[self.repeats], 100)?;
-        numbers("seconds", &[self.seconds], 3600)?;
-        if self.seconds < LEAST_SECONDS {
-            let why = format!("seconds: {}: expected {LEAST_SECONDS} to 3600", self.seconds);
+        if !(LEAST_SECONDS..=MOST_SECONDS).contains(&self.seconds) {
+            let why = format!("seconds: {}: expected {LEAST_SECONDS} to {MOST_SECONDS}", self.seconds);
+            return Err(Fault::caller(why));
+        }
+        if self.warm_up > MOST_SECONDS {
+            let why = format!("warm_up: {}: expected 0 to {MOST_SECONDS}", self.warm_up);
             return Err(Fault::caller(why));
         }
         numbers("objects", &[self.objects], 100_000)?;
@@ -339,6 +344,11 @@ mod tests {
                 "workers = [32]",
                 "workers = [32]\nseconds = 1",
                 "seconds: 1: expected 2 to 3600",
+            ),
+            (
+                "workers = [32]",
+                "workers = [32]\nwarm_up = 4294967295",
+                "warm_up: 4294967295: expected 0 to 3600",
             ),
             (
                 "workers = [32]",
