@@ -13,7 +13,8 @@
 mod configuration;
 mod nodes;
 
-use super::limits::ControlGroups;
+use super::limits::{ControlGroups, read_special};
+use super::namespaces::listeners;
 use super::network::{self, ClusterNetwork};
 use super::plan::MeasurePlan;
 use super::scratch::{ScratchFolder, make_folders};
@@ -29,6 +30,8 @@ use world::World;
 
 /// How long a server may take until it listens, and how often it is looked at.
 const STARTS: (u32, Duration) = (600, Duration::from_millis(50));
+/// What lets others go on.
+const MOMENT: Duration = Duration::from_millis(1);
 /// The account that is loaded.
 pub const ACCOUNT: &str = "AUTH_measure";
 
@@ -89,7 +92,8 @@ pub async fn check_ports(world: &World, plan: &MeasurePlan, (gateways, nodes): (
 
 impl LimitedCluster {
     /// Writes a cluster into a folder and starts it. Limits do not hold yet; without groups nothing is ever limited.
-    pub fn start(
+    /// Between nodes, whose drives may take a second each, it lets go, so that it can be interrupted.
+    pub async fn start(
         world: &World,
         plan: &MeasurePlan,
         program: &Path,
@@ -124,11 +128,13 @@ impl LimitedCluster {
             is_limited: false,
         };
         for node in 0..nodes {
+            world.clock.sleep(MOMENT).await;
             let ports = [0, 1, 2].map(|role| port(plan, gateways, Some((node, role)), 0));
             let node = started.storage_node(&etc, node, ports, &mut cluster.network)?;
             cluster.storage.push(node);
         }
         for gateway in 0..gateways {
+            world.clock.sleep(MOMENT).await;
             let port = port(plan, gateways, None, gateway);
             let node = started.gateway(&etc, (gateway, nodes), port, &mut cluster.network)?;
             cluster.gateways.push(node);
@@ -177,7 +183,26 @@ impl LimitedCluster {
                 }
             }
         }
+        self.check_listeners()?;
         self.check()
+    }
+
+    /// An error when another program listens where a server of this cluster does. Servers share ports, so that of two
+    /// measurements which begin at the same time each would load the other's nodes.
+    fn check_listeners(&self) -> Result<(), Fault> {
+        if self.network.is_some() {
+            return Ok(());
+        }
+        // Where so many connections are that it cannot be read, the check is not made.
+        let text = read_special(&self.world, Path::new("/proc/self/net/tcp")).unwrap_or_default();
+        let ports = self.all_nodes().flat_map(RunningNode::places).map(|(_, port)| port);
+        match ports.into_iter().find(|port| listeners(&text, *port) > 1) {
+            Some(port) => Err(Fault::caller(format!(
+                "port {port} of {HOST} is taken by another measurement too: set first_port in the plan so that none takes \
+                 ports of the other"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// An error when a server has ended.

@@ -8,6 +8,7 @@
 use super::limits::read_special;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use vocabulary::Fault;
@@ -15,6 +16,8 @@ use world::World;
 
 /// Ends what the holder says once its namespaces are as they shall be.
 const READY: &str = "ready\n";
+/// Ctrl-C ends this command alone, and this command all that it began: what ends by itself is no lack of anything.
+pub const OWN_GROUP: i32 = 0;
 /// Bytes of what a command says that are shown.
 const SHOWN: usize = 600;
 
@@ -64,6 +67,17 @@ fn plain(word: &str) -> Vec<u8> {
     bytes
 }
 
+/// How many sockets listen on a port, by the text of a network's `net/tcp`.
+pub fn listeners(text: &str, port: u16) -> usize {
+    // State 0A is LISTEN; addresses and ports are in hexadecimal.
+    let port = format!(":{port:04X}");
+    let is_listener = |line: &&str| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next().is_some_and(|local| local.ends_with(&port)) && words.nth(1) == Some("0A")
+    };
+    text.lines().filter(is_listener).count()
+}
+
 impl Namespaces {
     /// New ones in which a shell has run `script` (what it does is said by `what`, for messages) with `arguments`.
     pub fn make(what: &str, own: OwnParts, script: &str, arguments: &[String]) -> Result<Self, Fault> {
@@ -75,12 +89,13 @@ impl Namespaces {
             .args(parts)
             .args(["sh", "-c", &script, "sh"])
             .args(arguments)
+            .process_group(OWN_GROUP)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .map(|holder| Self { holder, own })
-            .map_err(|error| failed(what, &error))?;
+            .map_err(|error| failed(what, &format!("setpriv: {error}")))?;
         let mut output = String::new();
         if let Some(mut pipe) = holder.holder.stdout.take() {
             // The end of its last line, or of the process.
@@ -129,11 +144,12 @@ impl Namespaces {
         let mut shell = Command::new(&words[0])
             .args(&words[1..])
             .args(["sh", "-e"])
+            .process_group(OWN_GROUP)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| failed(what, &error))?;
+            .map_err(|error| failed(what, &format!("{}: {error}", words[0])))?;
         if let Some(mut pipe) = shell.stdin.take() {
             // A shell that has ended says why.
             let _ = pipe.write_all(script.as_bytes());
@@ -147,13 +163,7 @@ impl Namespaces {
 
     /// Whether a server listens on a port of their network.
     pub fn listens(&self, world: &World, port: u16) -> bool {
-        let text = self.file(world, "net/tcp");
-        // State 0A is LISTEN; addresses and ports are in hexadecimal.
-        let port = format!(":{port:04X}");
-        text.lines().any(|line| {
-            let mut words = line.split_whitespace().skip(1);
-            words.next().is_some_and(|local| local.ends_with(&port)) && words.nth(1) == Some("0A")
-        })
+        listeners(&self.file(world, "net/tcp"), port) > 0
     }
 
     /// Bytes that their interface has taken and sent until now.
@@ -198,7 +208,19 @@ impl Drop for Namespaces {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::{listeners, plain};
+    use std::net::TcpListener;
+
+    #[test]
+    fn listeners_of_a_port_are_counted() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let text = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
+        assert_eq!(listeners(&text, port), 1);
+        let line = "   0: 0100007F:6590 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1\n";
+        assert_eq!(listeners(&line.repeat(2), 0x6590), 2);
+        assert_eq!(listeners(&line.replace(" 0A ", " 01 "), 0x6590), 0);
+    }
 
     #[test]
     fn blanks_of_a_mounted_folder_are_read() {

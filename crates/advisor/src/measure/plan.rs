@@ -173,8 +173,10 @@ impl MeasurePlan {
         if self.sizes.is_empty() || self.sizes.iter().any(|size| !(1..=1 << 30).contains(size)) {
             return Err(Fault::caller("sizes: expected one or more of 1 to 1073741824 bytes"));
         }
-        if !(0.0..=1.0).contains(&self.reads) {
-            return Err(Fault::caller(format!("reads = {}: expected 0 to 1", self.reads)));
+        // `bench` takes percents.
+        if !(0.0..=1.0).contains(&self.reads) || (self.reads * 100.0 - self.read_percent()).abs() > 1e-9 {
+            let why = format!("reads = {}: expected 0 to 1, in hundredths", self.reads);
+            return Err(Fault::caller(why));
         }
         for (section, limits) in [("gateway", self.gateway), ("storage", self.storage)] {
             if !(LEAST_PROCESSORS..=1024.0).contains(&limits.processors) {
@@ -224,6 +226,11 @@ impl MeasurePlan {
                 65_536 - ports
             ))),
         }
+    }
+
+    /// Of 100 requests, how many read.
+    pub fn read_percent(&self) -> f64 {
+        (self.reads * 100.0).round()
     }
 
     /// Whether nodes need networks of their own.
@@ -339,6 +346,11 @@ mod tests {
                 "workers = [32]",
                 "workers = [32]\nreads = 2.0",
                 "reads = 2: expected 0 to 1",
+            ),
+            (
+                "workers = [32]",
+                "workers = [32]\nreads = 0.999",
+                "reads = 0.999: expected 0 to 1, in hundredths",
             ),
             (
                 "workers = [32]",
