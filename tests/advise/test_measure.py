@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import urllib.request
 from pathlib import Path
@@ -303,6 +304,12 @@ def test_a_port_that_is_taken_is_named(tmp_path):
         assert list(tmp_path.glob(f"{LEFT}*")) == []
     finally:
         taken.kill()
+    # As another measurement whose servers do not listen yet has it.
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(f"\0martlet-advise-{port + 1}")
+        other.listen()
+        complaint = advise("measure", written, "--output", tmp_path / "out", "--unlimited", status=1)[1]
+        assert f"port {port + 1} of 127.0.0.1 is taken by another program" in complaint
 
 
 def test_a_server_that_does_not_start_is_named(tmp_path):

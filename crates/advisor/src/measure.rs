@@ -169,9 +169,10 @@ impl Measurement<'_> {
             return tell(console, &format!("g{gateways}-s{nodes}-r{repeat}: measured already"));
         }
         // In networks of their own no other program listens.
-        if self.groups.is_none() || !plan.has_networks() {
-            cluster::check_ports(world, plan, (gateways, nodes)).await?;
-        }
+        let _ports = match self.groups.is_none() || !plan.has_networks() {
+            true => Some(cluster::take_ports(world, plan, (gateways, nodes)).await?),
+            false => None,
+        };
         let folder = ScratchFolder::make(world, &plan.folder)?;
         let (program, groups) = (&self.program, self.groups.as_ref());
         let mut cluster = LimitedCluster::start(world, plan, program, &folder, groups, (gateways, nodes)).await?;

@@ -13,8 +13,7 @@
 mod configuration;
 mod nodes;
 
-use super::limits::{ControlGroups, read_special};
-use super::namespaces::listeners;
+use super::limits::ControlGroups;
 use super::network::{self, ClusterNetwork};
 use super::plan::MeasurePlan;
 use super::scratch::{ScratchFolder, make_folders};
@@ -23,6 +22,8 @@ use crate::text_files::write_text;
 use configuration::{ring, swift_conf};
 use nodes::{HOST, ROLES, RunningNode, StartedBy, allowed_processors};
 use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::time::Duration;
 use vocabulary::Fault;
@@ -74,20 +75,34 @@ fn port(plan: &MeasurePlan, gateways: u32, server: Option<(u32, usize)>, gateway
     plan.first_port + number as u16
 }
 
-/// An error when another program listens where a server would.
-pub async fn check_ports(world: &World, plan: &MeasurePlan, (gateways, nodes): (u32, u32)) -> Result<(), Fault> {
+/// Ports that no other measurement takes while this lives, even if its servers do not listen yet.
+pub struct OwnPorts {
+    _names: Vec<UnixListener>,
+}
+
+/// Takes the ports of a cluster; an error when another program listens on one, or another measurement has it.
+///
+/// A name that is no file, of the same network as the port, is held for each: it goes with this process.
+pub async fn take_ports(world: &World, plan: &MeasurePlan, (gateways, nodes): (u32, u32)) -> Result<OwnPorts, Fault> {
+    let mut names = vec![];
     for number in 0..gateways + 3 * nodes {
         // The plan was checked to have room for them.
         let port = plan.first_port + number as u16;
-        if world.network.connect(HOST.to_owned(), port).await.is_ok() {
-            return Err(Fault::caller(format!(
-                "port {port} of {HOST} is taken by another program: set first_port in the plan so that {} ports from there \
-                 on are free",
-                gateways + 3 * nodes
-            )));
+        let name = SocketAddr::from_abstract_name(format!("martlet-advise-{port}"));
+        let taken = name.and_then(|name| UnixListener::bind_addr(&name));
+        let is_listening = world.network.connect(HOST.to_owned(), port).await.is_ok();
+        match taken {
+            Ok(taken) if !is_listening => names.push(taken),
+            _ => {
+                return Err(Fault::caller(format!(
+                    "port {port} of {HOST} is taken by another program: set first_port in the plan so that {} ports from \
+                     there on are free",
+                    gateways + 3 * nodes
+                )));
+            }
         }
     }
-    Ok(())
+    Ok(OwnPorts { _names: names })
 }
 
 impl LimitedCluster {
@@ -183,26 +198,7 @@ impl LimitedCluster {
                 }
             }
         }
-        self.check_listeners()?;
         self.check()
-    }
-
-    /// An error when another program listens where a server of this cluster does. Servers share ports, so that of two
-    /// measurements which begin at the same time each would load the other's nodes.
-    fn check_listeners(&self) -> Result<(), Fault> {
-        if self.network.is_some() {
-            return Ok(());
-        }
-        // Where so many connections are that it cannot be read, the check is not made.
-        let text = read_special(&self.world, Path::new("/proc/self/net/tcp")).unwrap_or_default();
-        let ports = self.all_nodes().flat_map(RunningNode::places).map(|(_, port)| port);
-        match ports.into_iter().find(|port| listeners(&text, *port) > 1) {
-            Some(port) => Err(Fault::caller(format!(
-                "port {port} of {HOST} is taken by another measurement too: set first_port in the plan so that none takes \
-                 ports of the other"
-            ))),
-            None => Ok(()),
-        }
     }
 
     /// An error when a server has ended.
