@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import urllib.request
 from pathlib import Path
@@ -111,6 +112,11 @@ def test_limited_processes_are_measured_fitted_and_bought(tmp_path):
         assert share > 0.6, beside
     # What was measured is not measured again.
     assert "requests/s" not in advise("measure", written, "--output", tmp_path / "out")[0]
+    # Nor is what another plan measured taken for it.
+    other = tmp_path / "other.toml"
+    other.write_text(written.read_text().replace("processors = 0.05", "processors = 0.06"))
+    complaint = advise("measure", other, "--output", tmp_path / "out", status=1)[1]
+    assert "g1-s1-4096B-w16-r1.cluster.toml: it was measured by another plan: name another folder" in complaint
     rates = tmp_path / "rates.toml"
     fitted = advise("fit", *manifests, "--at", "1,2,65536,16", "--write-rates", rates)[0]
     assert "4 runs; knee" in fitted and "1 gateways, 2 storage nodes, 65536 bytes" in fitted
@@ -298,6 +304,12 @@ def test_a_port_that_is_taken_is_named(tmp_path):
         assert list(tmp_path.glob(f"{LEFT}*")) == []
     finally:
         taken.kill()
+    # As another measurement whose servers do not listen yet has it.
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(f"\0martlet-advise-{port + 1}")
+        other.listen()
+        complaint = advise("measure", written, "--output", tmp_path / "out", "--unlimited", status=1)[1]
+        assert f"port {port + 1} of 127.0.0.1 is taken by another program" in complaint
 
 
 def test_a_server_that_does_not_start_is_named(tmp_path):

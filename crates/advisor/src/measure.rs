@@ -81,7 +81,9 @@ pub async fn run(
 }
 
 async fn measure(line: &MeasureArguments, world: &World, console: &mut Console<'_>) -> Result<(), Fault> {
-    let plan = read_plan(world, &line.plan)?;
+    let mut plan = read_plan(world, &line.plan)?;
+    // Mounts are known by what links lead to.
+    plan.folder = absolute(world, &plan.folder).map_err(|fault| fault.within("folder"))?;
     let prices = line.sample.then(|| sample::check(&plan)).transpose();
     let prices = prices.map_err(|fault| fault.within(line.plan.display()))?;
     if line.unlimited && plan.balancer.is_some() {
@@ -157,17 +159,23 @@ impl Measurement<'_> {
         let (world, plan) = (self.world, self.plan);
         let is_known = |name: &str| world.files.info(&self.output.join(name).with_extension("json")).is_ok();
         let runs: Vec<PlannedRun> = plan.runs(gateways, nodes, repeat);
-        let missing: Vec<&PlannedRun> = runs.iter().filter(|run| !is_known(&run.name)).collect();
+        let (missing, there): (Vec<&PlannedRun>, Vec<&PlannedRun>) = runs.iter().partition(|run| !is_known(&run.name));
+        for run in there {
+            let path = self.output.join(&run.name).with_extension("cluster.toml");
+            let same = read_text(world, &path).and_then(|text| outcome::check_same(&text, plan, self.groups.is_some()));
+            same.map_err(|fault| fault.within(path.display()))?;
+        }
         if missing.is_empty() {
             return tell(console, &format!("g{gateways}-s{nodes}-r{repeat}: measured already"));
         }
         // In networks of their own no other program listens.
-        if self.groups.is_none() || !plan.has_networks() {
-            cluster::check_ports(world, plan, (gateways, nodes)).await?;
-        }
+        let _ports = match self.groups.is_none() || !plan.has_networks() {
+            true => Some(cluster::take_ports(world, plan, (gateways, nodes)).await?),
+            false => None,
+        };
         let folder = ScratchFolder::make(world, &plan.folder)?;
         let (program, groups) = (&self.program, self.groups.as_ref());
-        let mut cluster = LimitedCluster::start(world, plan, program, &folder, groups, (gateways, nodes))?;
+        let mut cluster = LimitedCluster::start(world, plan, program, &folder, groups, (gateways, nodes)).await?;
         cluster.wait_until_it_listens().await?;
         for run in missing {
             let found = self.limited((&mut cluster, &folder), run, console).await?;

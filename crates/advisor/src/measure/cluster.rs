@@ -22,6 +22,8 @@ use crate::text_files::write_text;
 use configuration::{ring, swift_conf};
 use nodes::{HOST, ROLES, RunningNode, StartedBy, allowed_processors};
 use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::time::Duration;
 use vocabulary::Fault;
@@ -29,6 +31,8 @@ use world::World;
 
 /// How long a server may take until it listens, and how often it is looked at.
 const STARTS: (u32, Duration) = (600, Duration::from_millis(50));
+/// What lets others go on.
+const MOMENT: Duration = Duration::from_millis(1);
 /// The account that is loaded.
 pub const ACCOUNT: &str = "AUTH_measure";
 
@@ -71,25 +75,40 @@ fn port(plan: &MeasurePlan, gateways: u32, server: Option<(u32, usize)>, gateway
     plan.first_port + number as u16
 }
 
-/// An error when another program listens where a server would.
-pub async fn check_ports(world: &World, plan: &MeasurePlan, (gateways, nodes): (u32, u32)) -> Result<(), Fault> {
+/// Ports that no other measurement takes while this lives, even if its servers do not listen yet.
+pub struct OwnPorts {
+    _names: Vec<UnixListener>,
+}
+
+/// Takes the ports of a cluster; an error when another program listens on one, or another measurement has it.
+///
+/// A name that is no file, of the same network as the port, is held for each: it goes with this process.
+pub async fn take_ports(world: &World, plan: &MeasurePlan, (gateways, nodes): (u32, u32)) -> Result<OwnPorts, Fault> {
+    let mut names = vec![];
     for number in 0..gateways + 3 * nodes {
         // The plan was checked to have room for them.
         let port = plan.first_port + number as u16;
-        if world.network.connect(HOST.to_owned(), port).await.is_ok() {
-            return Err(Fault::caller(format!(
-                "port {port} of {HOST} is taken by another program: set first_port in the plan so that {} ports from there \
-                 on are free",
-                gateways + 3 * nodes
-            )));
+        let name = SocketAddr::from_abstract_name(format!("martlet-advise-{port}"));
+        let taken = name.and_then(|name| UnixListener::bind_addr(&name));
+        let is_listening = world.network.connect(HOST.to_owned(), port).await.is_ok();
+        match taken {
+            Ok(taken) if !is_listening => names.push(taken),
+            _ => {
+                return Err(Fault::caller(format!(
+                    "port {port} of {HOST} is taken by another program: set first_port in the plan so that {} ports from \
+                     there on are free",
+                    gateways + 3 * nodes
+                )));
+            }
         }
     }
-    Ok(())
+    Ok(OwnPorts { _names: names })
 }
 
 impl LimitedCluster {
     /// Writes a cluster into a folder and starts it. Limits do not hold yet; without groups nothing is ever limited.
-    pub fn start(
+    /// Between nodes, whose drives may take a second each, it lets go, so that it can be interrupted.
+    pub async fn start(
         world: &World,
         plan: &MeasurePlan,
         program: &Path,
@@ -124,11 +143,13 @@ impl LimitedCluster {
             is_limited: false,
         };
         for node in 0..nodes {
+            world.clock.sleep(MOMENT).await;
             let ports = [0, 1, 2].map(|role| port(plan, gateways, Some((node, role)), 0));
             let node = started.storage_node(&etc, node, ports, &mut cluster.network)?;
             cluster.storage.push(node);
         }
         for gateway in 0..gateways {
+            world.clock.sleep(MOMENT).await;
             let port = port(plan, gateways, None, gateway);
             let node = started.gateway(&etc, (gateway, nodes), port, &mut cluster.network)?;
             cluster.gateways.push(node);

@@ -4,6 +4,7 @@
 //! nor the end of the load is in it.
 
 use super::cluster::{LimitedCluster, NodeUse, ProcessorUse};
+use super::namespaces::OWN_GROUP;
 use super::plan::{CONTAINERS, MeasurePlan, PlannedRun};
 use super::scratch::ScratchFolder;
 use crate::fit::runs;
@@ -11,6 +12,7 @@ use crate::model::limits::Resource;
 use crate::text_files::{read_text, write_text};
 use serde_json::Value;
 use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -112,6 +114,7 @@ pub async fn load(
         command.args(words).arg(program).args(["bench", "run"]);
         command.arg(workload).args(["--stages", stages, "--json"]).arg(output);
         command
+            .process_group(OWN_GROUP)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
@@ -246,7 +249,7 @@ fn busy(seen: &[(f64, NodeUse)]) -> Option<BusyShares> {
 fn workload_text(plan: &MeasurePlan, run: &PlannedRun, endpoints: &[String]) -> String {
     let prefix = format!("cprefix = \"measure-{}-\"", run.size);
     let (objects, size) = (plan.objects, format!("sizes = \"c({})B\"", run.size));
-    let reads = (plan.reads * 100.0).round();
+    let reads = plan.read_percent();
     let mut operations = String::new();
     let mut add = |kind: &str, ratio: f64, rest: &str| {
         if ratio > 0.0 {

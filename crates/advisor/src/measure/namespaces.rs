@@ -7,6 +7,8 @@
 
 use super::limits::read_special;
 use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use vocabulary::Fault;
@@ -14,6 +16,8 @@ use world::World;
 
 /// Ends what the holder says once its namespaces are as they shall be.
 const READY: &str = "ready\n";
+/// Ctrl-C ends this command alone, and this command all that it began: what ends by itself is no lack of anything.
+pub const OWN_GROUP: i32 = 0;
 /// Bytes of what a command says that are shown.
 const SHOWN: usize = 600;
 
@@ -42,6 +46,27 @@ fn shown(text: &str) -> &str {
     text.get(from..).unwrap_or(text).trim()
 }
 
+/// A path as it is: `mountinfo` writes blanks, line ends and backslashes as `\040`.
+fn plain(word: &str) -> Vec<u8> {
+    let mut bytes = vec![];
+    let mut rest = word.as_bytes();
+    while let Some((first, others)) = rest.split_first() {
+        let digits = others.get(..3).filter(|_| *first == b'\\');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &others[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = others;
+            }
+        }
+    }
+    bytes
+}
+
 impl Namespaces {
     /// New ones in which a shell has run `script` (what it does is said by `what`, for messages) with `arguments`.
     pub fn make(what: &str, own: OwnParts, script: &str, arguments: &[String]) -> Result<Self, Fault> {
@@ -53,12 +78,13 @@ impl Namespaces {
             .args(parts)
             .args(["sh", "-c", &script, "sh"])
             .args(arguments)
+            .process_group(OWN_GROUP)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .map(|holder| Self { holder, own })
-            .map_err(|error| failed(what, &error))?;
+            .map_err(|error| failed(what, &format!("setpriv: {error}")))?;
         let mut output = String::new();
         if let Some(mut pipe) = holder.holder.stdout.take() {
             // The end of its last line, or of the process.
@@ -107,11 +133,12 @@ impl Namespaces {
         let mut shell = Command::new(&words[0])
             .args(&words[1..])
             .args(["sh", "-e"])
+            .process_group(OWN_GROUP)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| failed(what, &error))?;
+            .map_err(|error| failed(what, &format!("{}: {error}", words[0])))?;
         if let Some(mut pipe) = shell.stdin.take() {
             // A shell that has ended says why.
             let _ = pipe.write_all(script.as_bytes());
@@ -153,7 +180,7 @@ impl Namespaces {
             let found = text.lines().find_map(|line| {
                 let mut words = line.split_whitespace().skip(2);
                 let device = words.next()?;
-                (Path::new(words.nth(1)?) == folder).then(|| device.to_owned())
+                (plain(words.nth(1)?) == folder.as_os_str().as_bytes()).then(|| device.to_owned())
             });
             found.ok_or_else(|| failed(&folder.display().to_string(), &"is not mounted"))
         };
@@ -171,5 +198,19 @@ impl Drop for Namespaces {
         // Both do nothing when it has ended.
         let _ = self.holder.kill();
         let _ = self.holder.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn blanks_of_a_mounted_folder_are_read() {
+        assert_eq!(plain("/srv/sp\\040ace\\134x/d0"), b"/srv/sp ace\\x/d0");
+        assert_eq!(
+            (plain("/a\\04"), plain("/a\\9zz")),
+            (b"/a\\04".to_vec(), b"/a\\9zz".to_vec())
+        );
     }
 }

@@ -4,10 +4,12 @@
 //! what had none.
 
 use super::load::LoadedRun;
-use super::plan::MeasurePlan;
+use super::plan::{CONTAINERS, MeasurePlan};
+use crate::fit;
 use crate::fit::device_limits::DeviceLimits;
 use crate::model::estimate::readable;
 use std::path::Path;
+use vocabulary::Fault;
 
 /// Of what a closed loop must use at least, the share below which something else was the limit.
 const LIMITED: f64 = 0.8;
@@ -78,22 +80,9 @@ impl LoadedRun {
     pub fn cluster(&self, plan: &MeasurePlan) -> String {
         let (gateways, nodes) = (self.run.gateways, self.run.storage_nodes);
         let (of_gateway, of_storage) = (plan.gateway.processors, plan.storage.processors);
-        let limits = match self.busy {
-            Some(_) => format!(
-                "control groups limit each gateway to {of_gateway} and each storage node to {of_storage} processors; {}",
-                devices(plan)
-            ),
-            None => format!(
-                "nothing limits their processors; neither disks (data lie in {}) nor networks are limited",
-                shown(&plan.folder)
-            ),
-        };
         let mut text = format!(
-            "gateways = {gateways}\nstorage_nodes = {nodes}\nwhat = \"processes of one machine: {limits}; {} replicas on {} \
-             {} of each node\"\npieces = {}\n",
-            plan.replicas,
-            plan.drives,
-            if self.has_drives(plan) { "drives" } else { "folders" },
+            "gateways = {gateways}\nstorage_nodes = {nodes}\nwhat = \"{}\"\npieces = {}\n",
+            stood_for(plan, self.busy.is_some()),
             plan.replicas
         );
         if let Some(busy) = &self.busy {
@@ -106,10 +95,6 @@ impl LoadedRun {
             );
         }
         text
-    }
-
-    fn has_drives(&self, plan: &MeasurePlan) -> bool {
-        self.busy.is_some() && plan.drive.is_some()
     }
 
     /// The section of what is limited beside processors.
@@ -129,6 +114,44 @@ impl LoadedRun {
                 self.devices(", ").trim_start_matches(", ")
             ),
         }
+    }
+}
+
+/// What was measured by a plan, with limits or without, in words: two plans whose runs may not stand for each other
+/// differ in them.
+pub fn stood_for(plan: &MeasurePlan, is_limited: bool) -> String {
+    let limits = match is_limited {
+        true => format!(
+            "control groups limit each gateway to {} and each storage node to {} processors; {}",
+            plan.gateway.processors,
+            plan.storage.processors,
+            devices(plan)
+        ),
+        false => format!(
+            "nothing limits their processors; neither disks (data lie in {}) nor networks are limited",
+            shown(&plan.folder)
+        ),
+    };
+    let has_drives = is_limited && plan.drive.is_some();
+    format!(
+        "processes of one machine: {limits}; {} replicas on {} {} of each node; {} objects, {} % reads",
+        plan.replicas,
+        plan.drives,
+        if has_drives { "drives" } else { "folders" },
+        plan.objects * CONTAINERS,
+        plan.read_percent()
+    )
+}
+
+/// An error where a run that is there was made by another plan, or with limits where there are none now.
+pub fn check_same(text: &str, plan: &MeasurePlan, is_limited: bool) -> Result<(), Fault> {
+    let (known, wanted) = (fit::runs::cluster(text)?.what, stood_for(plan, is_limited));
+    match known == wanted {
+        true => Ok(()),
+        false => Err(Fault::caller(format!(
+            "it was measured by another plan: name another folder by --output, or remove its runs. It has {known:?}, and \
+             the plan {wanted:?}"
+        ))),
     }
 }
 
@@ -175,6 +198,7 @@ fn devices(plan: &MeasurePlan) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::{check_same, stood_for};
     use crate::fit::runs::cluster;
     use crate::inventory::PurchaseInventory;
     use crate::measure::cluster::ProcessorUse;
@@ -209,6 +233,35 @@ mod tests {
         assert_eq!(run(0.06, 0.38).unlimited(&plan), None);
         let why = run(0.0616, 0.1006).unlimited(&plan).unwrap();
         assert!(why.contains("gateways used 31 % and storage nodes 25 %"), "{why}");
+    }
+
+    #[test]
+    fn a_run_of_another_plan_is_not_taken_for_one_of_this() {
+        let text = "gateways = [1]\nstorage_nodes = [4]\nsizes = [98304]\nworkers = [64]\n[gateway]\nprocessors = 0.2\n\
+                    [storage]\nprocessors = 0.1\ntransfer = \"20MB/s\"\noperations = 100\n";
+        let plan = read(text);
+        let there = |is_limited| {
+            format!(
+                "gateways = 1\nstorage_nodes = 4\nwhat = \"{}\"\n",
+                stood_for(&plan, is_limited)
+            )
+        };
+        assert!(check_same(&there(true), &plan, true).is_ok() && check_same(&there(false), &plan, false).is_ok());
+        assert!(check_same(&there(false), &plan, true).is_err());
+        for (from, to) in [
+            ("20MB/s", "21MB/s"),
+            ("= 100", "= 101"),
+            ("= 0.1", "= 0.11"),
+            ("= [64]\n", "= [64]\nreads = 0.9\n"),
+            ("= [64]\n", "= [64]\nobjects = 41\n"),
+            ("= [64]\n", "= [64]\ndrives = 2\n"),
+            ("[storage]", "network = \"1Gbit/s\"\n[storage]"),
+        ] {
+            let why = check_same(&there(true), &read(&text.replacen(from, to, 1)), true)
+                .unwrap_err()
+                .what;
+            assert!(why.contains("measured by another plan"), "{from}: {why}");
+        }
     }
 
     #[test]

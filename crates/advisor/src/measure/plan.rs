@@ -15,6 +15,8 @@ use vocabulary::Fault;
 const LEAST_PROCESSORS: f64 = 0.005;
 /// Half a second at each end is left out where processor time is looked at, so that a second has nothing of it.
 const LEAST_SECONDS: u32 = 2;
+/// Of a run, and of what it loads before.
+const MOST_SECONDS: u32 = 3600;
 /// Containers of the load.
 pub const CONTAINERS: u32 = 4;
 /// Of a drive's room, the share that objects of a load may take on average: some drives get more than others.
@@ -157,9 +159,12 @@ impl MeasurePlan {
         numbers("storage_nodes", &self.storage_nodes, 64)?;
         numbers("workers", &self.workers, 4096)?;
         numbers("repeats", &[self.repeats], 100)?;
-        numbers("seconds", &[self.seconds], 3600)?;
-        if self.seconds < LEAST_SECONDS {
-            let why = format!("seconds: {}: expected {LEAST_SECONDS} to 3600", self.seconds);
+        if !(LEAST_SECONDS..=MOST_SECONDS).contains(&self.seconds) {
+            let why = format!("seconds: {}: expected {LEAST_SECONDS} to {MOST_SECONDS}", self.seconds);
+            return Err(Fault::caller(why));
+        }
+        if self.warm_up > MOST_SECONDS {
+            let why = format!("warm_up: {}: expected 0 to {MOST_SECONDS}", self.warm_up);
             return Err(Fault::caller(why));
         }
         numbers("objects", &[self.objects], 100_000)?;
@@ -168,8 +173,10 @@ impl MeasurePlan {
         if self.sizes.is_empty() || self.sizes.iter().any(|size| !(1..=1 << 30).contains(size)) {
             return Err(Fault::caller("sizes: expected one or more of 1 to 1073741824 bytes"));
         }
-        if !(0.0..=1.0).contains(&self.reads) {
-            return Err(Fault::caller(format!("reads = {}: expected 0 to 1", self.reads)));
+        // `bench` takes percents.
+        if !(0.0..=1.0).contains(&self.reads) || (self.reads * 100.0 - self.read_percent()).abs() > 1e-9 {
+            let why = format!("reads = {}: expected 0 to 1, in hundredths", self.reads);
+            return Err(Fault::caller(why));
         }
         for (section, limits) in [("gateway", self.gateway), ("storage", self.storage)] {
             if !(LEAST_PROCESSORS..=1024.0).contains(&limits.processors) {
@@ -219,6 +226,11 @@ impl MeasurePlan {
                 65_536 - ports
             ))),
         }
+    }
+
+    /// Of 100 requests, how many read.
+    pub fn read_percent(&self) -> f64 {
+        (self.reads * 100.0).round()
     }
 
     /// Whether nodes need networks of their own.
@@ -337,8 +349,18 @@ mod tests {
             ),
             (
                 "workers = [32]",
+                "workers = [32]\nreads = 0.999",
+                "reads = 0.999: expected 0 to 1, in hundredths",
+            ),
+            (
+                "workers = [32]",
                 "workers = [32]\nseconds = 1",
                 "seconds: 1: expected 2 to 3600",
+            ),
+            (
+                "workers = [32]",
+                "workers = [32]\nwarm_up = 4294967295",
+                "warm_up: 4294967295: expected 0 to 3600",
             ),
             (
                 "workers = [32]",

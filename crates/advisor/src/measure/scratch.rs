@@ -1,9 +1,12 @@
 //! Folders of a measurement: made, removed with all that is in them, and what killed commands left.
 //!
-//! Always holds: only folders with the name of this command and of a process that is no more are removed; a symbolic
-//! link is removed itself, never what it leads to.
+//! Always holds: only folders with the name of this command and of a process that is no more are removed, and only
+//! those of the user who runs this: in `/dev/shm` anybody can make what has such a name. A symbolic link is removed
+//! itself, never what it leads to; one in the place of a folder is left alone.
 
 use super::limits::{PREFIX, is_left};
+use rustix::fs::FileType;
+use rustix::process::geteuid;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -62,11 +65,20 @@ pub fn remove_leftovers(world: &World, parent: &Path) {
         let _ = directory.list(&mut |name| names.push(name.to_owned()));
     }
     for name in names {
-        if name.to_str().is_some_and(|name| is_left(world, name)) {
+        let path = parent.join(&name);
+        if name.to_str().is_some_and(|name| is_left(world, name)) && is_own_folder(&path) {
             // What cannot be removed takes room and changes no figure.
-            let _ = remove_tree(world, &parent.join(name));
+            let _ = remove_tree(world, &path);
         }
     }
+}
+
+/// Whether a name is a folder itself, no link to one, and belongs to who runs this.
+fn is_own_folder(path: &Path) -> bool {
+    let found = rustix::fs::lstat(path);
+    found.is_ok_and(|found| {
+        FileType::from_raw_mode(found.st_mode) == FileType::Directory && found.st_uid == geteuid().as_raw()
+    })
 }
 
 fn remove_tree(world: &World, path: &Path) -> io::Result<()> {
@@ -108,8 +120,10 @@ mod tests {
         let alive = ScratchFolder::make(&world, root.path()).unwrap();
         let others = ["martlet-advise-4194305-0/deep", "data/deep"].map(|name| root.path().join(name));
         others.iter().for_each(|path| std::fs::create_dir_all(path).unwrap());
+        let link = root.path().join("martlet-advise-4194305-1");
+        std::os::unix::fs::symlink(root.path().join("data"), link).unwrap();
         remove_leftovers(&world, root.path());
-        assert!(alive.path.exists() && others[1].exists());
+        assert!(alive.path.exists() && others[1].exists(), "what a link leads to stays");
         assert!(!root.path().join("martlet-advise-4194305-0").exists());
     }
 }

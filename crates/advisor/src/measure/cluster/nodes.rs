@@ -5,13 +5,14 @@
 
 use super::super::devices;
 use super::super::limits::{ControlGroups, LimitedDrive, NodeGroup, read_special};
-use super::super::namespaces::{Namespaces, OwnParts};
+use super::super::namespaces::{Namespaces, OWN_GROUP, OwnParts};
 use super::super::network::{self, ClusterNetwork};
 use super::super::plan::MeasurePlan;
 use super::configuration::{haproxy_conf, proxy_conf, storage_conf};
 use super::failed;
 use crate::model::limits::FRAMES;
 use crate::text_files::{read_text, write_text};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use vocabulary::Fault;
@@ -274,6 +275,7 @@ impl StartedBy<'_> {
                 .args(self.pinned(number, node.processors))
                 .args(&server.words)
                 .arg(&conf)
+                .process_group(OWN_GROUP)
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
