@@ -178,9 +178,9 @@ def test_nothing_stays_behind_when_it_is_ended(tmp_path, number):
         status = process.child.wait(30)
         assert status == (-signal.SIGKILL if number == signal.SIGKILL else 1)
         # After SIGKILL their limits still hold while they end.
-        until(lambda: not [words for words in processes() if belongs(pid, [" ".join(words)])], within=60, what="the end of all")
+        until(lambda: not [words for words in processes() if belongs(pid, [" ".join(words)])], within=300, what="the end of all")
         # Those that hold networks and mounts end by themselves, and the kernel takes both away.
-        until(lambda: not any(map(is_alive, begun)), within=60, what="the end of what it began")
+        until(lambda: not any(map(is_alive, begun)), within=300, what="the end of what it began")
         until(lambda: not loops(pid), within=60, what="the end of loop devices")
     finally:
         process.kill()
