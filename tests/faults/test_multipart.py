@@ -3,6 +3,7 @@
 What a client repeats ends as it would have; what nobody repeats a lifecycle rule ends.
 """
 
+import os
 import signal
 import threading
 import uuid
@@ -13,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from clients.test_boto3_lifecycle_pass import one_pass, wait_a_day
 from faults.test_conditions import client_of
-from harness import filters
+from harness import disk, filters
 from harness.client import Client
 from harness.gateways import Gateways
 from harness.waiting import until
@@ -186,3 +187,42 @@ def test_parts_go_that_a_killed_completion_did_not_name(cluster, by):
     until(lambda: segments(cluster, bucket) == alive, within=30, what="the parts of the object, and no others")
     until(lambda: "Uploads" not in other.list_multipart_uploads(Bucket=bucket), within=30, what="no open upload")
     assert other.get_object(Bucket=bucket, Key=key)["Body"].read() == body
+
+
+def cut_off_behind_the_object(cluster, s3, which, parts, unnamed):
+    """Completes an upload, and leaves on the devices what a gateway leaves that dies just behind the object: the marker of an open upload, and
+    its parts. The version."""
+    kept, marker = cluster.root / which["UploadId"], f"/AUTH_test/{which['Bucket']}+segments/{which['Key']}/{which['UploadId']}"
+    kept.mkdir()
+    found = [path for name in (marker, f"{marker}/{unnamed}") for path in disk.find_object(cluster.srv, name)]
+    copies = {path: kept / str(number) for number, path in enumerate(found)}
+    for path, copy in copies.items():
+        os.link(path, copy)
+    version = s3.complete_multipart_upload(**which, MultipartUpload=parts)["VersionId"]
+    cluster.stop_service("object")
+    for path, copy in copies.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for newer in path.parent.iterdir():
+            newer.unlink()
+        os.link(copy, path)
+    cluster.start_service("object")
+    return version
+
+
+def test_what_was_made_is_not_made_again_as_another_version(cluster):
+    s3, bucket, key = client_of(cluster.gateway_ports[1]), "made-once", "k"
+    s3.create_bucket(Bucket=bucket)
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    which = {"Bucket": bucket, "Key": key, "UploadId": s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]}
+    tags = [s3.upload_part(**which, PartNumber=part, Body=b"%d." % part)["ETag"] for part in (1, 2, 3)]
+    few, others = ({"Parts": [{"PartNumber": part, "ETag": tags[part - 1]} for part in parts]} for parts in ((1, 3), (2, 3)))
+    made = cut_off_behind_the_object(cluster, s3, which, few, unnamed=2)
+    # Versions name parts of their own: what was written since is not followed by the same parts, nor by some of them.
+    newer = repeated(lambda: answer(lambda: s3.put_object(Bucket=bucket, Key=key, Body=b"newer"))) == 200
+    assert newer and s3.list_parts(**which)["Parts"], "the upload is not open"
+    assert answer(lambda: s3.complete_multipart_upload(**which, MultipartUpload=others)) == "NoSuchUpload"
+    assert repeated(lambda: answer(lambda: s3.complete_multipart_upload(**which, MultipartUpload=few))) == 200
+    assert s3.get_object(Bucket=bucket, Key=key)["Body"].read() == b"newer"
+    assert len(s3.list_object_versions(Bucket=bucket)["Versions"]) == 2
+    assert s3.get_object(Bucket=bucket, Key=key, VersionId=made)["Body"].read() == b"1.3."
+    assert answer(lambda: s3.list_parts(**which)) == "NoSuchUpload"

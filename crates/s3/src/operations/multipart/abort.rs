@@ -12,6 +12,7 @@ use super::super::{Done, Operation};
 use super::{HAS_ENDED, UPLOAD_OF_OBJECT, numbers_of};
 use crate::error::{NO_SUCH_UPLOAD, S3Error, SERVICE_UNAVAILABLE};
 use http::{HeaderMap, HeaderValue, Method};
+use vocabulary::Timestamp;
 
 /// AbortMultipartUpload.
 pub(in super::super) async fn abort(operation: Operation<'_>) -> Done {
@@ -39,12 +40,17 @@ pub(in super::super) async fn abort(operation: Operation<'_>) -> Done {
 impl Operation<'_> {
     /// The answer to an abort of what has become an object: what was cut off is done, the object stays.
     async fn end_completed(&self, upload: &str, object: &HeaderMap) -> Done {
+        self.end_of_object(upload, object).await?;
+        Err(NO_SUCH_UPLOAD.about("UploadId", upload))
+    }
+
+    /// Does what a completion has left to do that was cut off behind the object with these headers.
+    pub(super) async fn end_of_object(&self, upload: &str, object: &HeaderMap) -> Result<(), S3Error> {
         let numbers = numbers_of(object);
         if numbers.is_some() {
             self.begin_end(upload).await?;
         }
-        self.finish(upload, numbers.as_ref()).await?;
-        Err(NO_SUCH_UPLOAD.about("UploadId", upload))
+        self.finish(upload, numbers.as_ref()).await
     }
 
     /// From here on no completion finds the upload open.
@@ -72,6 +78,15 @@ impl Operation<'_> {
 
     /// The headers of the object, or of the version of it, that this upload has made.
     async fn object_of(&self, upload: &str) -> Result<Option<HeaderMap>, S3Error> {
+        self.object_made_since(upload, None).await
+    }
+
+    /// The same, where no version counts that is older than this.
+    pub(super) async fn object_made_since(
+        &self,
+        upload: &str,
+        since: Option<Timestamp>,
+    ) -> Result<Option<HeaderMap>, S3Error> {
         let object = self.container().with_object(self.key());
         let response = self.send(self.newest(object.clone())).await;
         match response.status().as_u16() {
@@ -81,10 +96,20 @@ impl Operation<'_> {
         if is_made_by(response.headers(), upload) {
             return Ok(Some(response.headers().clone()));
         }
-        for version in self.versions_of_key().await? {
+        let is_older = |version: &String| version.parse::<Timestamp>().is_ok_and(|time| Some(time) < since);
+        for version in self
+            .versions_of_key()
+            .await?
+            .into_iter()
+            .filter(|version| !is_older(version))
+        {
             let mut look = self.newest(object.clone());
             self.aim_at_version(&mut look, Some(&version));
             let response = self.send(look).await;
+            // A version that cannot be looked at may be the one whose parts must stay.
+            if !matches!(response.status().as_u16(), 200..=299 | 404 | 405) {
+                return Err(SERVICE_UNAVAILABLE.into());
+            }
             if is_made_by(response.headers(), upload) {
                 return Ok(Some(response.headers().clone()));
             }

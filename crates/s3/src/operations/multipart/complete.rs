@@ -13,10 +13,7 @@ use super::super::object_lock::parts::noted_lock;
 use super::super::{Done, Operation, customer_key, document, encryption, versions};
 use super::checksums::Claims;
 use super::list::SegmentRow;
-use super::{
-    HAS_CONTENT_TYPE, HAS_ENDED, NUMBERS_OF_OBJECT, Named, OBJECTS_CONTENT_TYPE, OpenUpload, UPLOAD_OF_OBJECT,
-    numbers_of,
-};
+use super::{HAS_CONTENT_TYPE, NUMBERS_OF_OBJECT, Named, OBJECTS_CONTENT_TYPE, OpenUpload, UPLOAD_OF_OBJECT};
 use crate::checksum::Algorithm;
 use crate::checksum_of_parts::{STORED_CHECKSUM, StoredChecksum};
 use crate::error::{
@@ -29,16 +26,18 @@ use http::Method;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue};
 use md5::{Digest, Md5};
 use peer::Body;
-use peer::message::header_names::{X_OBJECT_TAGS, X_SEGMENTS_LOCKED};
-use request_pipeline::{ClientRequest, Response, customer_key_proof, set_object_lock};
+use peer::message::header_names::{X_OBJECT_TAGS, X_SEGMENTS_LOCKED, X_TIMESTAMP};
+use request_pipeline::{ClientRequest, ObjectStanding, Response, customer_key_proof, set_object_lock};
 use std::collections::HashMap;
 use vocabulary::object_lock::ObjectLock;
-use vocabulary::{EntityPath, PartNumbers};
+use vocabulary::{EntityPath, PartNumbers, Timestamp};
 
 /// Bytes of the document: ten thousand parts of some 150 bytes, and checksums.
 const LARGEST_DOCUMENT: u64 = 8 << 20;
 /// Bytes of the numbers of parts that an object keeps: more than a thousand single ones.
 const LONGEST_NUMBERS: usize = 6 << 10;
+/// Seconds by which clocks of gateways are apart at most.
+const CLOCKS_APART: u64 = 60;
 /// Bytes of the report about parts that are not as they should be.
 const LARGEST_REPORT: u64 = 8 << 20;
 
@@ -64,8 +63,12 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
         return repeated.ok_or_else(|| NO_SUCH_UPLOAD.about("UploadId", id));
     }
     let gate = operation.write_gate().await?;
+    let mut standing = ObjectStanding::default();
     let open = match gate.pass(LONG_LEASE).await {
-        Ok(_) => operation.surely_open_upload().await,
+        Ok(found) => {
+            standing = found;
+            operation.surely_open_upload().await
+        }
         Err(error) => Err(error),
     };
     let open = match open {
@@ -81,12 +84,29 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
         }
         Err(error) => return Err(error),
     };
+    if let Some(object) = operation.made_by_open(&open, standing.is_there).await? {
+        if object.get(S3_ETAG).is_some_and(|made| *made == etag) {
+            operation.end_of_object(&open.id, &object).await?;
+        }
+        let repeated = repeated(&operation, &etag, &object).await;
+        return repeated.ok_or_else(|| NO_SUCH_UPLOAD.about("UploadId", id));
+    }
+    make(&operation, &open, (&named, &etag, claims), gate).await
+}
+
+/// Makes the object of an upload that is open, whose key is locked, of the parts that are named, and ends the upload.
+async fn make(
+    operation: &Operation<'_>,
+    open: &OpenUpload,
+    (named, etag, claims): (&[Named], &str, Claims),
+    gate: WriteGate,
+) -> Done {
     operation.check_encryption_of_whole(&open.headers).await?;
     let parts = operation.parts(&open.id).await?;
-    operation.check_sizes(&open, &parts, &named)?;
-    let checksum = operation.checksum_of_whole(&open, &named, &claims).await?;
-    let mut put = manifest(&operation, &open, &named, &etag);
-    let numbers = numbers_beside_others(&parts, &named);
+    operation.check_sizes(open, &parts, named)?;
+    let checksum = operation.checksum_of_whole(open, named, &claims).await?;
+    let mut put = manifest(operation, open, named, etag);
+    let numbers = numbers_beside_others(&parts, named);
     put.headers.extend(numbers.as_ref().and_then(kept_numbers));
     if let Some(kept) = checksum.as_ref().and_then(StoredChecksum::stored) {
         put.headers.insert(STORED_CHECKSUM, kept);
@@ -96,12 +116,12 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
         Some(list) => Some((OBJECTS_LIST, list.clone())),
         None => operation.list_of_new(OBJECTS_LIST)?,
     });
-    operation.lock_whole(&open, &named, &mut put).await?;
+    operation.lock_whole(open, named, &mut put).await?;
     gate.mark(&mut put.headers);
     let sent = put.headers.clone();
     let response = operation.send(put).await;
     if !response.status().is_success() {
-        return Err(refusal(&operation, response, &open, &named).await);
+        return Err(refusal(operation, response, open, named).await);
     }
     if response.status() == 202 {
         // Something newer came by a writer without a condition.
@@ -111,9 +131,9 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
     if operation.end_made(&open.id, numbers.as_ref(), gate).await.is_err() {
         return Err(INTERNAL_ERROR.saying("The object is complete, its upload could not be closed: complete it again."));
     }
-    let answer = result(&operation, &etag, checksum.as_ref());
-    let size = size_of_whole(&parts, &named);
-    Ok(shown(&operation, answer, (sent, response.headers(), size)).await)
+    let answer = result(operation, etag, checksum.as_ref());
+    let size = size_of_whole(&parts, named);
+    Ok(shown(operation, answer, (sent, response.headers(), size)).await)
 }
 
 /// The answer with what is to be said of the object as it was sent and stored, and its size.
@@ -159,6 +179,22 @@ impl Operation<'_> {
         let made_by = response.headers().get(UPLOAD_OF_OBJECT);
         let is_it = response.status().is_success() && made_by.is_some_and(|made_by| made_by == upload);
         is_it.then(|| response.headers().clone())
+    }
+
+    /// The headers of what an upload has made that is open still: its gateway died before it could say that the upload
+    /// has ended. Made again it would be another version of the same parts, which go with either.
+    async fn made_by_open(&self, open: &OpenUpload, is_there: bool) -> Result<Option<HeaderMap>, S3Error> {
+        let container = self.next.info().container(&self.account().account, self.bucket()).await;
+        let keeps_versions = container.sysmeta.keys().any(|name| name.starts_with("versions-"));
+        if !is_there && !keeps_versions {
+            return Ok(None);
+        }
+        let began = open
+            .headers
+            .get(X_TIMESTAMP)
+            .and_then(|time| time.to_str().ok()?.parse::<Timestamp>().ok());
+        let since = began.map(|began| Timestamp::from_seconds(began.seconds().saturating_sub(CLOCKS_APART)));
+        self.object_made_since(&open.id, since).await
     }
 
     /// Every part but the last must be so large. A part that listings do not show yet is not checked.
@@ -239,10 +275,8 @@ impl Operation<'_> {
 
     /// Does the rest where the gateway died that has completed the upload of this object. What cannot be done is left.
     async fn end_cut_off(&self, object: &HeaderMap) {
-        if let Ok(upload) = self.upload_to_end().await
-            && upload.headers.contains_key(HAS_ENDED)
-        {
-            drop(self.finish(&upload.id, numbers_of(object).as_ref()).await);
+        if let Ok(upload) = self.upload_to_end().await {
+            drop(self.end_of_object(&upload.id, object).await);
         }
     }
 }
