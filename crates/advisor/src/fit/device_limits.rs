@@ -73,10 +73,10 @@ impl DeviceLimits {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::DeviceLimits;
 
-    const ALL: DeviceLimits = DeviceLimits {
+    pub const ALL: DeviceLimits = DeviceLimits {
         drives: Some(12),
         drive_transfer: Some(5e6),
         drive_operations: Some(100.0),

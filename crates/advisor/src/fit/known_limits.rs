@@ -67,20 +67,12 @@ impl KnownLimits {
 mod tests {
     use super::KnownLimits;
     use crate::fit::device_limits::DeviceLimits;
+    use crate::fit::device_limits::tests::ALL;
     use crate::fit::points::Configuration;
     use crate::model::cluster::BalancerGroup;
     use crate::model::limits::{Resource, throughput};
     use crate::model::rates::SoftwareRates;
     use crate::model::tests::{cluster, mix};
-
-    const ALL: DeviceLimits = DeviceLimits {
-        drives: Some(12),
-        drive_transfer: Some(5e6),
-        drive_operations: Some(100.0),
-        gateway_network: Some(3e6),
-        storage_network: Some(2e6),
-        balancer: Some(4e6),
-    };
 
     #[test]
     fn networks_and_balancers_are_those_of_the_model() {
