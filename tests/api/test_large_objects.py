@@ -157,7 +157,7 @@ def reads():
 def undated(ask):
     """Manifests name the second in which a segment was stored, and listings the manifest's hash; that second need not be
     the same here and there."""
-    wants_manifest = ask.method == "GET" and (GET in ask.target or ask.target.endswith(("format=json", "format=xml")))
+    wants_manifest = ask.method in ("GET", "HEAD") and (GET in ask.target or ask.target.endswith(("format=json", "format=xml")))
     if wants_manifest:
         ask.level, ask.without = "headers", DATED
     else:
