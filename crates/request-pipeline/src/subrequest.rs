@@ -49,31 +49,10 @@ impl Request {
                 headers.insert(name, value.clone());
             }
         }
-        Box::new(Request {
-            method,
-            raw_path: self.raw_path.clone(),
-            path: self.path.clone(),
-            query: String::new(),
-            api_version: self.api_version.clone(),
-            entity: self.entity.clone(),
-            headers,
-            body: Body::empty(),
-            from: self.from,
-            scheme: self.scheme,
-            trans_id: self.trans_id.clone(),
-            began: self.began,
-            authorizer: self.authorizer.clone(),
-            authorize_override: self.authorize_override,
-            is_synced: false,
-            own_content_type: false,
-            remote_user: self.remote_user.clone(),
-            acl: None,
-            is_owner: false,
-            is_reseller_admin: self.is_reseller_admin,
-            notes,
-            extensions: self.extensions.clone(),
-            footers: None,
-        })
+        let mut request = self.copy(method, String::new(), headers, notes);
+        (request.is_synced, request.own_content_type, request.is_owner) = (false, false, false);
+        request.acl = None;
+        request
     }
 
     /// This request, allowed to do whatever it asks: for what the feature itself vouches for.
@@ -85,14 +64,24 @@ impl Request {
 
     /// The same request again, without its body (which only one can have).
     pub fn without_body(&self) -> ClientRequest {
+        self.copy(
+            self.method.clone(),
+            self.query.clone(),
+            self.headers.clone(),
+            self.notes.clone(),
+        )
+    }
+
+    /// The same request without its body, but for what is given.
+    fn copy(&self, method: Method, query: String, headers: HeaderMap, notes: AccessNotes) -> ClientRequest {
         Box::new(Request {
-            method: self.method.clone(),
+            method,
             raw_path: self.raw_path.clone(),
             path: self.path.clone(),
-            query: self.query.clone(),
+            query,
             api_version: self.api_version.clone(),
             entity: self.entity.clone(),
-            headers: self.headers.clone(),
+            headers,
             body: Body::empty(),
             from: self.from,
             scheme: self.scheme,
@@ -106,7 +95,7 @@ impl Request {
             acl: self.acl.clone(),
             is_owner: self.is_owner,
             is_reseller_admin: self.is_reseller_admin,
-            notes: self.notes.clone(),
+            notes,
             extensions: self.extensions.clone(),
             footers: None,
         })

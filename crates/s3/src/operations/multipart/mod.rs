@@ -285,7 +285,7 @@ impl Operation<'_> {
         };
         self.delete_parts_but(upload, numbers).await?;
         self.close(upload).await?;
-        // A part may have come beside the marker's deletion; none can any more.
+        // Parts that came beside the marker's deletion. One whose body arrives later still stays.
         self.delete_parts_but(upload, numbers).await
     }
 
