@@ -3,6 +3,10 @@
 //! The expirer's DELETE (`X-If-Delete-At`) is stamped with the time at which the object was to expire. A version that
 //! was written before that time, on servers that this one could not reach, must outlive it: so the tombstone left here
 //! is only just newer than the version it deletes. OpenStack's has the time of the request, and deletes such a version.
+//!
+//! Two gateways may give a PUT and a DELETE of one object the same time. Whichever comes second is refused, as by
+//! OpenStack's servers, and sent again with a later time. Where that does not happen the deletion wins, as it does in a
+//! hash directory: a replicator's DELETE takes a body of its own time too, or else replicas would stay unlike.
 
 use crate::devices::ObjectDevice;
 use crate::expiry::{self, ExpiryChange};
@@ -102,6 +106,8 @@ pub(crate) struct Deletion {
 
 /// What was there.
 struct ObjectBefore {
+    /// It has a body, which may have expired.
+    exists: bool,
     /// Clients could see it.
     visible: bool,
     timestamp: Option<Timestamp>,
@@ -146,7 +152,7 @@ impl Deletion {
     fn decide(&self, device: &ObjectDevice, state: &ObjectServerState) -> Result<DeleteOutcome, Refusal> {
         let before = self.look(device, &self.request.key, state.world.clock.now())?;
         let confirmed = self.check_condition(&before)?;
-        let left_at = match before.timestamp.is_none_or(|old| old < self.asked_at) {
+        let left_at = match self.wins_over(&before) {
             true if confirmed => Some(before.last.just_after().min(self.asked_at)),
             true => Some(self.asked_at),
             false => None,
@@ -165,6 +171,14 @@ impl Deletion {
         })
     }
 
+    /// Whether nothing here is newer.
+    fn wins_over(&self, before: &ObjectBefore) -> bool {
+        let wins_tie = self.request.is_replication && before.exists;
+        before
+            .timestamp
+            .is_none_or(|old| old < self.asked_at || (wins_tie && old == self.asked_at))
+    }
+
     fn look(&self, device: &ObjectDevice, key: &ObjectKey, now: Timestamp) -> Result<ObjectBefore, Refusal> {
         let found = match device.engine().open(key, OpenOptions::BEFORE_WRITE) {
             Ok(found) => found,
@@ -172,7 +186,7 @@ impl Deletion {
             Err(EngineError::Quarantined { .. }) => return Ok(ObjectBefore::nothing(None)),
             Err(error) => return Err(refusal_of(&error, device)),
         };
-        if found.timestamps.data < self.asked_at {
+        if found.timestamps.data <= self.asked_at {
             let request = &self.request;
             object_lock::check_removal(&found, now, request.is_replication, request.bypasses_governance)?;
         }
@@ -183,6 +197,7 @@ impl Deletion {
             false => found.timestamps.newest(),
         };
         Ok(ObjectBefore {
+            exists: true,
             visible,
             timestamp: Some(timestamp),
             last: found.timestamps.newest(),
@@ -221,6 +236,7 @@ impl ObjectBefore {
 
     fn nothing(deleted_at: Option<Timestamp>) -> Self {
         Self {
+            exists: false,
             visible: false,
             timestamp: deleted_at,
             last: deleted_at.unwrap_or_default(),

@@ -164,3 +164,39 @@ async fn an_exchange_takes_a_bounded_number_of_objects_and_tells_the_sender_of_t
     }
     assert_eq!(files_of(&root.path().join("sda"), "data"), hashes.len());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_put_and_a_delete_of_one_time_the_deletion_wins() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(root.path().join("sda")).unwrap();
+    let devices = std::sync::Arc::new(FileDevices(root.path().into()));
+    let server = ObjectServer::new(World::real(), options(), devices).unwrap();
+    let hash = hash_of(&EntityPath::account("a").with_container("c").with_object("o"));
+    // Older deletions would be reclaimed.
+    let time = World::real().clock.now().internal();
+    let head = format!("/a/c/o\r\nX-Timestamp: {time}\r\n");
+    let (put, delete) = (
+        format!("PUT {head}Content-Type: t/t\r\nContent-Length: 1\r\n\r\nx"),
+        format!("DELETE {head}\r\n"),
+    );
+    for (kind, request, wish, left) in [
+        ("", &put, "dm", "data"),
+        (" deleted:True", &delete, "d", "ts"),
+        // What OpenStack's senders say of either.
+        ("", &put, "", "ts"),
+        (" deleted:True", &delete, "", "ts"),
+    ] {
+        let start = format!(":MISSING_CHECK: START\r\n{hash} {time}{kind}\r\n:MISSING_CHECK: END\r\n");
+        let answer = exchange(&server, format!("{start}:UPDATES: START\r\n{request}:UPDATES: END\r\n")).await;
+        let wished = answer.lines().find_map(|line| line.strip_prefix(&format!("{hash} ")));
+        assert_eq!(wished.unwrap_or_default(), wish, "{answer}");
+        assert!(answer.ends_with(":UPDATES: END\r\n"), "{answer}");
+        let device = root.path().join("sda");
+        let found = ["data", "ts"].map(|extension| files_of(&device, extension));
+        assert_eq!(
+            found,
+            [usize::from(left == "data"), usize::from(left == "ts")],
+            "{kind:?}"
+        );
+    }
+}

@@ -14,8 +14,9 @@
 //! ```
 //!
 //! Lines end with CR LF. `m:` and `t:` are the ticks (in hexadecimal) from the body's timestamp to that of
-//! the newest POST and of the content type, `__f` behind them an offset. `:ERROR: <status> <text>` from
-//! the receiver ends it all. Source: observed between OpenStack Swift 2.38.3's servers.
+//! the newest POST and of the content type, `__f` behind them an offset. `deleted:True` says that it is a
+//! DELETE, which wins over a PUT of the same time: OpenStack's servers do not say it, and pass over it.
+//! `:ERROR: <status> <text>` from the receiver ends it all. Source: observed between OpenStack Swift 2.38.3's servers.
 //! Always holds: any line is read or refused; a line takes no more room than [`LONGEST_LINE`].
 
 use crate::{Body, BodyError};
@@ -44,6 +45,8 @@ pub struct Offer {
     pub hash: PathHash,
     /// The PUT, or the DELETE.
     pub data: Timestamp,
+    /// It is known to be a DELETE.
+    pub deleted: bool,
     /// The newest POST; that of the PUT without one.
     pub meta: Timestamp,
     /// When the content type was set.
@@ -88,8 +91,12 @@ impl Offer {
                 separator = ',';
             }
         }
-        if !self.durable {
-            line.push_str(&format!("{separator}durable:False"));
+        for (is_said, item) in [(!self.durable, "durable:False"), (self.deleted, "deleted:True")] {
+            if is_said {
+                line.push(separator);
+                line.push_str(item);
+                separator = ',';
+            }
         }
         line
     }
@@ -105,6 +112,7 @@ impl Offer {
         let mut offer = Self {
             hash,
             data,
+            deleted: false,
             meta: data,
             content_type: data,
             durable: true,
@@ -114,6 +122,7 @@ impl Offer {
                 Some(("m", delta)) => offer.meta = apart(data, delta).ok_or_else(|| refuse(line))?,
                 Some(("t", delta)) => offer.content_type = apart(data, delta).ok_or_else(|| refuse(line))?,
                 Some(("durable", word)) => offer.durable = is_true(word),
+                Some(("deleted", word)) => offer.deleted = is_true(word),
                 _ => {}
             }
         }
@@ -125,7 +134,7 @@ impl Offer {
         let wish = match local {
             None => Wish { data: true, meta: true },
             Some(local) => Wish {
-                data: self.data > local.data,
+                data: (self.data, self.deleted) > (local.data, local.deleted),
                 // A content type that was set with the body comes with it.
                 meta: self.meta > local.meta || self.content_type > local.content_type.max(self.data),
             },
@@ -271,6 +280,7 @@ mod tests {
         Offer {
             hash: PathHash([0; 16]),
             data: at("1700000000.12345"),
+            deleted: false,
             meta: at(meta),
             content_type: at(content_type),
             durable: true,
@@ -301,6 +311,12 @@ mod tests {
             assert_eq!(offer.line(), line);
             assert_eq!(Offer::parse(&line), Ok(offer));
         }
+        let gone = Offer {
+            deleted: true,
+            ..offer(data, data)
+        };
+        assert_eq!(gone.line(), format!("{zero} deleted:True"));
+        assert_eq!(Offer::parse(&gone.line()), Ok(gone));
         let later = Offer::parse(&format!("{zero} new:thing,m:3a057")).unwrap();
         assert_eq!(later, offer(meta, data));
         for bad in ["", "rubbish", "00 5.0", &zero[..30], &format!("{zero} m:zz")] {
@@ -336,6 +352,14 @@ mod tests {
             ..posted
         };
         assert_eq!(wish(Some(&newer)), None);
+        let gone = Offer { deleted: true, ..bare };
+        let deletion = Wish {
+            data: true,
+            meta: false,
+        };
+        assert_eq!(gone.wish(Some(&bare)), Some(deletion));
+        assert_eq!(bare.wish(Some(&gone)), None);
+        assert_eq!(gone.wish(Some(&gone)), None);
         for (line, data, meta) in [
             ("dm", true, true),
             ("d", true, false),

@@ -63,6 +63,7 @@ pub(super) fn offer(hash: PathHash, versions: &Versions) -> Offer {
     Offer {
         hash,
         data: versions.data,
+        deleted: versions.deleted,
         meta: versions.meta.unwrap_or(versions.data),
         content_type: versions.content_type.unwrap_or(versions.data),
         durable: true,
