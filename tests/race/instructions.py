@@ -224,12 +224,12 @@ def say(what, asks, answers):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binaries", nargs="+", type=Path)
-    parser.add_argument("--kinds", nargs="+", default=[""], help="only requests whose name contains one of these")
+    parser.add_argument("--kinds", nargs="+", default=[""], help="only requests whose name begins with one of these")
     parser.add_argument("--profile", type=Path, help="where callgrind's files stay, a folder for each binary")
     options = parser.parse_args()
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    kinds = [kind for kind in KINDS if any(part in kind for part in options.kinds)]
+    kinds = [kind for kind in KINDS if kind.startswith(tuple(options.kinds))]
     first = {}
     print("| request | build | instructions | of the first | allocations | system calls | without futex and epoll | page faults |")
     print("|---|---|---:|---:|---:|---:|---:|---:|")

@@ -68,7 +68,7 @@ impl Shared {
 
     /// A new time for a write.
     pub(crate) fn new_write_time(&self) -> WriteTime {
-        WriteTime::own(self.write_clock.next())
+        WriteTime::own(self.write_clock.next_of_a_write())
     }
 
     /// The answer to a client that went away while it sent an object.

@@ -1,7 +1,8 @@
 //! The clock of writes: a hybrid logical clock. It shows the machine's time, or the moment after the newest timestamp
 //! that storage servers have shown, whichever is later; so a write comes after all that this gateway has seen, whatever
 //! the clock that wrote that. How long after is left to chance: two gateways that follow one timestamp seldom give
-//! writes the same.
+//! writes the same. Where that chance is small, since little time has passed, writes that follow still differ: their
+//! times have an offset of chance. Of two bodies of one time each server would keep the one that it got first, for good.
 //!
 //! Always holds: timestamps that it gives are unique and never go back; what storage shows moves it ahead of the
 //! machine's clock by `max_clock_skew` at most, so that one broken timestamp does not spoil those of all writes.
@@ -36,6 +37,11 @@ const MOST_BEYOND: u64 = 1_000;
 /// Of the time since it last did, no more than one part in so many, or gateways that follow each other's times would
 /// run away from their machines' clocks.
 const BEYOND_PART: u32 = 100;
+
+/// A clock that follows nothing is no more ticks ahead of the machine's: so many writes never begin within one.
+const MOST_IN_A_TICK: u64 = 10;
+/// Offsets of chance are as large.
+const MOST_OFFSET: usize = u32::MAX as usize;
 
 /// Between two warnings.
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
@@ -136,6 +142,16 @@ impl WriteClock {
             Ok(last) | Err(last) => last,
         };
         Timestamp::from_ticks(now.ticks().max(last + 1)).unwrap_or(now)
+    }
+
+    /// The same for a write that is told apart from those of other gateways that follow the same timestamp.
+    pub(crate) fn next_of_a_write(&self) -> Timestamp {
+        let now = self.machine.now();
+        let next = self.next();
+        match next.ticks().saturating_sub(now.ticks()) > MOST_IN_A_TICK {
+            true => next.with_offset(1 + self.random.below(MOST_OFFSET) as u64),
+            false => next,
+        }
     }
 
     /// Takes note of what the head of a server's answer says.
@@ -336,6 +352,23 @@ pub(crate) mod tests {
         // Never further ahead than is allowed.
         machine.0.store(1002, Ordering::Relaxed);
         assert_eq!(follow(at(1062)), [(Distance::Ahead, 1), (Distance::Ahead, 1)]);
+    }
+
+    #[test]
+    fn writes_that_follow_one_time_differ_however_little_time_has_passed() {
+        let machine = Arc::new(SetClock(AtomicU64::new(1000)));
+        let clocks = [clock(&machine, 7), clock(&machine, 200)];
+        for clock in &clocks {
+            let own = [(); 3].map(|()| clock.next_of_a_write().offset());
+            assert_eq!(own, [0; 3], "nothing is followed");
+            clock.measure(at(1010));
+            clock.measure(at(1011));
+        }
+        let times = clocks.each_ref().map(WriteClock::next_of_a_write);
+        assert_eq!(times.map(Timestamp::ticks), [at(1011).next_tick().ticks(); 2]);
+        assert_eq!(times.map(Timestamp::offset), [8, 201]);
+        machine.0.store(1012, Ordering::Relaxed);
+        assert_eq!(clocks[0].next_of_a_write(), at(1012));
     }
 
     #[test]

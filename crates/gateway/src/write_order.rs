@@ -108,7 +108,7 @@ impl WriteTime {
 impl WriteTime {
     /// With a time after all that this gateway has seen; so many replicas have answered before.
     fn send_again(&mut self, clock: &WriteClock, answered: usize) {
-        self.timestamp = clock.next();
+        self.timestamp = clock.next_of_a_write();
         self.answered = Some(answered);
     }
 }
