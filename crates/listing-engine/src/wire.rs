@@ -3,9 +3,10 @@
 //! ```text
 //! ["sync", max_row, hash, id, created_at, put_timestamp, delete_timestamp, metadata
 //!          [, status_changed_at, count, storage_policy_index]]             (containers)
-//! ["merge_items", [{"ROWID": 3, "name": "o", …}, …], id]
-//! ["merge_syncs", [{"remote_id": "…", "sync_point": 3}, …]]
+//! ["merge_items", [{"ROWID": 3, "name": "o", …}, …], id, receiver's id]
+//! ["merge_syncs", [{"remote_id": "…", "sync_point": 3}, …], receiver's id]
 //! ```
+//! The receiver's id, as its answer to `sync` had it, is Martlet's own: OpenStack's servers pass over it.
 //! Both sides of the conversation are here, so that they cannot disagree. Observed in the requests and
 //! answers of OpenStack Swift 2.38. Never fails but by `None`: what a peer sends is not trusted.
 

@@ -9,7 +9,8 @@
 //!
 //! The path is `/device/partition/hash`, the body a JSON list that begins with the operation. A database
 //! may also be sent in the body of a request with [`ReplicateDatabase::database`]: then no rsync is needed. Answers
-//! to `sync` offer that with [`X_MARTLET_TAKES`]; OpenStack's replicators overlook it.
+//! to `sync` offer that with [`X_MARTLET_TAKES`]; OpenStack's replicators overlook it. Rows name the replica that they are
+//! for: one that has taken its place since the comparison, on a new drive, lacks what came before them.
 //! Always holds: a body is read up to a limit, and only while it keeps a rate (`min_transfer_rate`); arguments take a
 //! bounded part of the memory, whatever they say and however many come at a time; a name in them leads to no file
 //! outside `tmp`; a database of another account or container is not taken in.
@@ -217,6 +218,7 @@ impl ReplicaJob<'_> {
         let source = source
             .as_str()
             .ok_or_else(|| wrong("merge_items: a source was expected"))?;
+        self.check_is_meant(&broker, args.get(2))?;
         let (mut rows, mut skipped) = (Vec::with_capacity(items.len()), vec![]);
         for item in items {
             let id = item.get("ROWID").and_then(Value::as_i64);
@@ -240,9 +242,18 @@ impl ReplicaJob<'_> {
         Ok(page(StatusCode::ACCEPTED))
     }
 
+    /// Refuses what is for another replica than this one; OpenStack's replicators name none.
+    fn check_is_meant(&self, broker: &Broker, id: Option<&Value>) -> Result<(), Refusal> {
+        let meant = id
+            .and_then(Value::as_str)
+            .map_or(Ok(()), |id| broker.check_is_still(id));
+        meant.map_err(|error| self.refuse(&error))
+    }
+
     fn merge_syncs(&self, args: &[Value]) -> Result<Response, Refusal> {
         let broker = self.open()?;
         let points = listed(args, SyncPoint::from_json).ok_or_else(|| wrong("merge_syncs: points were expected"))?;
+        self.check_is_meant(&broker, args.get(1))?;
         let merged = broker.merge_sync_points(&points, Direction::Incoming);
         merged.map_err(|error| self.refuse(&error))?;
         Ok(page(StatusCode::ACCEPTED))

@@ -298,6 +298,15 @@ async fn an_odd_row_of_a_peer_keeps_no_other_from_coming() {
     assert_eq!(list["body"], "first\nlast\nodd-5\nodd-6\nodd-7\n");
     merge.body = json!(["merge_items", [{"name": "no row at all"}], "other"]).to_string();
     assert_eq!(status(&both, &merge).await, 500);
+    for body in [
+        json!(["merge_items", [item(10, "late")], "other", "a replica that was here"]),
+        json!(["merge_syncs", [{"remote_id": "third", "sync_point": 9}], "a replica that was here"]),
+    ] {
+        merge.body = body.to_string();
+        assert_eq!(status(&both, &merge).await, 503, "{body}");
+    }
+    let list = ask(&both, &container("GET", "/sda1/0/a/c", 1)).await;
+    assert!(!list["body"].as_str().unwrap().contains("late"), "{list}");
 }
 
 /// Tokio's time, which stands still while there is work.

@@ -206,7 +206,7 @@ impl Push<'_> {
             let Some(last) = rows.last() else { break };
             point = last.id;
             let items: Vec<Value> = rows.iter().map(Numbered::to_json).collect();
-            let merge = vec![json!("merge_items"), json!(items), json!(id)];
+            let merge = vec![json!("merge_items"), json!(items), json!(id), json!(theirs.id)];
             replica.ask(merge).await?.success()?;
             rows = self.rows_behind(point).await?;
         }
@@ -217,7 +217,7 @@ impl Push<'_> {
         }
         let points = self.found_one(|broker| broker.sync_points(Direction::Incoming)).await?;
         let points: Vec<Value> = points.iter().map(SyncPoint::to_json).collect();
-        let merge = vec![json!("merge_syncs"), json!(points)];
+        let merge = vec![json!("merge_syncs"), json!(points), json!(theirs.id)];
         replica.ask(merge).await?.success()?;
         self.remember(&theirs.id, point).await
     }
