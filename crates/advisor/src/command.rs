@@ -104,14 +104,16 @@ fn buy(line: &BuyArguments, world: &World) -> CommandText {
         answers: vec![],
         contradictions: vec![],
         together: vec![],
+        scarce_servers: vec![],
         rates,
     };
     if found.is_empty() {
         let found = contradictions(&inventory, &report.rates);
         (report.contradictions, report.together) = (found.constraints, found.together);
+        report.scarce_servers = found.servers;
         let text = match line.output.json {
             true => json(&report)?,
-            false => terminal::contradictions(&report.contradictions, &report.together),
+            false => terminal::contradictions(&report),
         };
         return Ok((text, ToolStatus::FAILURE));
     }
@@ -144,11 +146,12 @@ fn predict(line: &PredictArguments, world: &World) -> CommandText {
         answers: vec![],
         contradictions: vec![],
         together: vec![],
+        scarce_servers: vec![],
     };
     let design = planned.design();
     add(&mut report, world, &inventory, &design, requests);
     for one in &mut report.answers {
-        one.unmet = unmet(&inventory, one);
+        one.unmet = unmet(&inventory, &report.rates, &design, one);
     }
     let (text, status) = shown(&report, &inventory, &line.output, &[design], world)?;
     match report.answers.iter().all(|one| one.unmet.is_empty()) {

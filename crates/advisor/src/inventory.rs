@@ -21,6 +21,13 @@ use vocabulary::Fault;
 /// The starter catalogue.
 pub const STARTER: &str = include_str!("inventory/starter.toml");
 
+/// Racks that an inventory may have.
+pub const MOST_RACKS: u32 = 100_000;
+/// Height that one may have.
+pub const MOST_UNITS_PER_RACK: f64 = 100.0;
+/// Watts that one may have.
+pub const MOST_POWER_PER_RACK: f64 = 1e6;
+
 /// A kind of server.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CatalogueServer {
@@ -94,10 +101,12 @@ pub struct Wanted {
     pub budget: Option<f64>,
     /// Seconds.
     pub p99: Option<f64>,
-    /// Height in all racks.
-    pub rack_units: Option<f64>,
-    /// Watts in all racks.
-    pub power: Option<f64>,
+    /// Racks; none where there may be as many as are needed.
+    pub racks: Option<u32>,
+    /// Height of one rack.
+    pub units_per_rack: Option<f64>,
+    /// Watts of one rack.
+    pub power_per_rack: Option<f64>,
     /// Years until some object is lost, on average.
     pub years_to_loss: Option<f64>,
     /// Places that fail by themselves.
@@ -177,9 +186,31 @@ pub struct PurchaseInventory {
 impl PurchaseInventory {
     /// Reads a file's text.
     pub fn read(text: &str) -> Result<Self, Fault> {
-        let file: file::InventoryFile =
-            toml::from_str(text).map_err(|error| Fault::caller(error.to_string().trim_end()))?;
+        let file: file::InventoryFile = toml::from_str(text).map_err(|error| Fault::caller(explained(&error)))?;
         check::checked(file)
+    }
+}
+
+/// Why a text is no inventory, with what to write.
+fn explained(error: &toml::de::Error) -> String {
+    let why = error.to_string();
+    let why = why.trim_end();
+    let sections = [
+        ("server", "[[server]]"),
+        ("drive", "[[drive]]"),
+        ("workload", "[workload]"),
+    ];
+    if let Some((_, section)) = sections
+        .iter()
+        .find(|(key, _)| error.message() == format!("missing field `{key}`"))
+    {
+        return format!("there is no section {section}: `martlet advise catalogue` prints an inventory that has all");
+    }
+    match error.message().ends_with("expected a string") {
+        true => {
+            format!("{why}: write quantities with their unit and in quotation marks, such as \"500TB\" or \"200ms\"")
+        }
+        false => why.to_owned(),
     }
 }
 
@@ -247,7 +278,38 @@ pub(crate) mod tests {
             ("roles = [\"gateway\"]", "roles = [\"gate\"]", ["gate", "storage"]),
             ("fill = 0.8", "fill = 1.5", ["constraints: fill = 1.5", "0.01 to 1"]),
             ("zones = 4", "zons = 4", ["zons", "zones"]),
+            ("p99 = \"1s\"", "p99 = 1", ["p99 = 1", "such as \"500TB\" or \"200ms\""]),
+            (
+                "capacity = \"500TB\"",
+                "capacity = \"500\"",
+                ["capacity = \"500\" is 500 bytes", "without a unit"],
+            ),
             ("racks = 4\n", "racks = 0\n", ["constraints: racks = 0", "1 to 100000"]),
+            (
+                "growth_a_year = 0.2",
+                "growth_a_year = 20.0",
+                ["growth_a_year = 20", "(0.2 is 20 %)"],
+            ),
+            (
+                "failures_a_year = 0.015",
+                "failures_a_year = 1.5",
+                ["failures_a_year = 1.5", "(0.015 is 1.5 %)"],
+            ),
+            (
+                "size = \"10MB\"",
+                "size = \"10GB\"",
+                ["size = \"10GB\"", "expected 1 byte to 5 GiB"],
+            ),
+            (
+                "memory = \"64GiB\"",
+                "memory = \"64\"",
+                ["memory = \"64\"", "without a unit"],
+            ),
+            (
+                "size = \"16TB\"",
+                "size = \"16\"",
+                ["drive \"disk-16t\": size = \"16\"", "without a unit"],
+            ),
             ("racks = 4\n", "", ["units_per_rack", "without racks"]),
             (
                 "power_per_rack = 8000",
@@ -257,13 +319,27 @@ pub(crate) mod tests {
             (
                 "failures_a_year = 0.015",
                 "failures_a_year = -1.0",
-                ["failures_a_year = -1", "0 to 10"],
+                ["failures_a_year = -1", "expected 0 to 1"],
             ),
         ] {
             let why = wrong(from, to);
             for part in parts {
                 assert!(why.contains(part), "{why}");
             }
+        }
+    }
+
+    #[test]
+    fn a_section_that_is_missing_is_named() {
+        for (text, section) in [
+            ("drive = []\n", "[[server]]"),
+            ("server = []\ndrive = []\n", "[workload]"),
+        ] {
+            let why = PurchaseInventory::read(text).unwrap_err().what;
+            assert!(
+                why.contains(&format!("there is no section {section}: `martlet advise catalogue`")),
+                "{why}"
+            );
         }
     }
 

@@ -170,9 +170,14 @@ fn add_warnings(page: &mut String, answer: &AdviceAnswer) {
     for one in &answer.unmet {
         let _ = writeln!(
             page,
-            "<p class=\"warning\">Not met: {}: {}</p>",
+            "<p class=\"warning\">Not met: {}: {}{}</p>",
             one.key,
-            escape(&one.text)
+            escape(&one.text),
+            escape(
+                one.remedy
+                    .as_ref()
+                    .map_or(String::new(), |remedy| format!("; {remedy}"))
+            )
         );
     }
     for one in &answer.pitfalls {
@@ -261,6 +266,7 @@ mod tests {
             answers: vec![answer(&inventory, &rates, &found[0].design, Some(400.0))],
             contradictions: vec![],
             together: vec![],
+            scarce_servers: vec![],
             rates,
         };
         let text = page(&report, &inventory, &[found[0].design]).unwrap();

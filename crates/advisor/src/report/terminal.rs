@@ -4,7 +4,7 @@ use crate::advice::{AdviceAnswer, AdviceReport};
 use crate::inventory::PurchaseInventory;
 use crate::model::estimate::{Estimate, readable};
 use crate::search::PurchaseQuestion;
-use crate::search::conflict::Relaxation;
+use crate::search::conflict::{Relaxation, ScarceServer};
 use crate::search::least::Goal;
 use std::fmt::Write;
 
@@ -24,8 +24,13 @@ pub fn banded(figure: Estimate) -> String {
 }
 
 /// What stands in the way of an answer.
-pub fn contradictions(found: &[Relaxation], together: &[Relaxation]) -> String {
-    let mut text = String::from("No cluster of this catalogue meets all constraints. These contradict each other:\n");
+pub fn contradictions(report: &AdviceReport) -> String {
+    let (found, together, servers) = (&report.contradictions, &report.together, &report.scarce_servers);
+    let mut text = String::from("No cluster of this catalogue meets all constraints.");
+    text += match found.is_empty() {
+        true => " There are too few servers, whatever the constraints are:\n",
+        false => " These contradict each other:\n",
+    };
     for one in found {
         let (key, now) = (one.constraint.key(), one.constraint.shown(one.now));
         // Writing to memory does not fail.
@@ -33,7 +38,7 @@ pub fn contradictions(found: &[Relaxation], together: &[Relaxation]) -> String {
             (Some(enough), _) => writeln!(
                 text,
                 "  {key} = {now}: with the others as they are, {} would be enough",
-                one.constraint.shown(enough)
+                one.constraint.shown_enough(enough)
             ),
             (None, true) => writeln!(text, "  {key} = {now}: no cluster meets it, whatever the others are"),
             (None, false) => writeln!(text, "  {key} = {now}: no value of it alone would be enough"),
@@ -43,14 +48,21 @@ pub fn contradictions(found: &[Relaxation], together: &[Relaxation]) -> String {
         Some(format!(
             "{} = {}",
             one.constraint.key(),
-            one.constraint.shown(one.enough?)
+            one.constraint.shown_enough(one.enough?)
         ))
     };
     let together: Vec<String> = together.iter().filter_map(enough).collect();
     if !together.is_empty() {
         let _ = writeln!(text, "  together these would be enough: {}", together.join(", "));
-    } else if found.is_empty() {
-        text += "  none of them alone: kinds of the catalogue do not fit together (roles, bays, `most`)\n";
+    }
+    for ScarceServer { server, now, enough } in servers {
+        let _ = writeln!(
+            text,
+            "  server {server:?}: most = {now}: with all else as it is, {enough} would be enough"
+        );
+    }
+    if found.is_empty() && servers.is_empty() {
+        text += "  several kinds at once: raise `most` of gateways and of storage nodes, or leave it out\n";
     }
     text
 }
@@ -119,7 +131,11 @@ fn add_answer(text: &mut String, number: usize, answer: &AdviceAnswer, currency:
         ),
     );
     for one in &answer.unmet {
-        line("NOT MET", format!("{}: {}", one.key, one.text));
+        let remedy = one
+            .remedy
+            .as_ref()
+            .map_or(String::new(), |remedy| format!("; {remedy}"));
+        line("NOT MET", format!("{}: {}{remedy}", one.key, one.text));
     }
     for one in &answer.bill {
         line(
