@@ -5,6 +5,7 @@ use crate::advice::next_steps::ring;
 use crate::advice::unmet::unmet;
 use crate::advice::{AdviceReport, answer};
 use crate::arguments::{AdviseArguments, AdviseCommand, BuyArguments, FitArguments, OutputArguments, PredictArguments};
+use crate::fit::runs::MeasuredRun;
 use crate::fit::{self, fit_runs};
 use crate::inventory::{PurchaseInventory, STARTER};
 use crate::model::rates::{BUILT_IN, SoftwareRates};
@@ -195,20 +196,34 @@ fn fit(line: &FitArguments, world: &World) -> CommandText {
             )));
         }
     }
-    if let Some(path) = &line.write_rates {
-        let base = rates(world, line.rates.as_deref())?;
-        let found = fit::costs::rates(&all, &base, line.rates.is_some())?;
-        write_text(world, path, &found.text())?;
-    }
     let report = curves::CurvesReport::of(fit_runs(all)?, line);
+    let written = match &line.write_rates {
+        Some(path) => write_rates(line, world, path, &report.curves.runs)?,
+        None => String::new(),
+    };
     let text = match line.json {
         true => {
             let text = serde_json::to_string_pretty(&report);
             text.map_err(|error| Fault::caller(format!("JSON: {error}")))? + "\n"
         }
-        false => report.text(),
+        false => report.text() + &written,
     };
     Ok((text, ToolStatus::SUCCESS))
+}
+
+/// Writes what the runs say of the software, and says which figures those are.
+fn write_rates(line: &FitArguments, world: &World, path: &Path, runs: &[MeasuredRun]) -> Result<String, Fault> {
+    let base = rates(world, line.rates.as_deref())?;
+    let found = fit::costs::rates(runs, &base, line.rates.is_some())?;
+    write_text(world, path, &found.text())?;
+    let (taken, kept) = fit::costs::taken(&base, &found);
+    Ok(format!(
+        "\n{}: of these runs: {}\n  as they were in {}: {}\n",
+        path.display(),
+        taken.join(", "),
+        base.name,
+        kept.join(", ")
+    ))
 }
 
 fn json(report: &AdviceReport) -> Result<String, Fault> {

@@ -12,6 +12,7 @@
 //! | the curve of throughput | `fit/throughput.rs` |
 //! | the curve of p99 | `fit/tail.rs` |
 //! | what a request costs processors, for `buy` | `fit/costs.rs` |
+//! | operations of limited drives, for `buy` | `fit/operations.rs` |
 //! | limits of drives and networks, beside manifests | `fit/device_limits.rs` |
 //! | what those bound | `fit/known_limits.rs` |
 //! | bands, from configurations that were left out | `fit/bands.rs` |
@@ -22,6 +23,7 @@ pub mod costs;
 pub mod device_limits;
 pub mod known_limits;
 pub mod least_squares;
+pub mod operations;
 pub mod points;
 pub mod runs;
 pub mod tail;
