@@ -298,6 +298,35 @@ def test_curves_predict_runs_that_they_have_not_seen(tmp_path):
     assert "it says what" in advise("fit", *manifests, status=1)[1]
 
 
+def test_rates_of_runs_whose_drives_were_limited(tmp_path):
+    manifests, rates = [], tmp_path / "rates.toml"
+    for nodes in (1, 2):
+        for size in (4096, 65536):
+            name = tmp_path / f"{nodes}-{size}.json"
+            name.write_text(json.dumps(work(size, 16, 30 * nodes, 500)))
+            name.with_suffix(".cluster.toml").write_text(
+                f'gateways = 1\nstorage_nodes = {nodes}\nwhat = "a law, no measurement"\ngateway_processors = 0.5\nstorage_processors = 0.5\n'
+                f"gateways_busy = 0.03\nstorage_busy = 0.04\ndrive_reads = {27 * nodes}\ndrive_writes = 0\n"
+                "[limits]\ndrives = 1\ndrive_transfer = 2e7\ndrive_operations = 30.0\n")
+            manifests.append(name)
+    said = advise("fit", *manifests, "--write-rates", rates)[0]
+    assert f"{rates}: of these runs: read_operations_indexed\n  as they were in built-in: gateway_read_cpu, " in said, said
+    text = rates.read_text()
+    # 27 operations for 30 requests.
+    assert float(re.search(r"\[read_operations_indexed\]\nvalue = ([\d.]+)", text)[1]) == pytest.approx(0.9)
+    assert re.search(r"\[gateway_read_cpu\]\nvalue = ([\d.e-]+)", text)[1] == "3e-5", text
+    # A run that does not say what its drives did is named, and no file is written.
+    beside = manifests[0].with_suffix(".cluster.toml")
+    beside.write_text(beside.read_text().replace("drive_reads = 27\n", ""))
+    complaint = advise("fit", *manifests, "--write-rates", tmp_path / "other", status=1)[1]
+    assert f"{manifests[0]}: its drives are limited, and it does not say what they did: measure it again" in complaint
+    for manifest in manifests:
+        beside = manifest.with_suffix(".cluster.toml")
+        beside.write_text(re.sub("drives = 1\n.*", "balancer = 4e6\n", beside.read_text(), flags=re.S))
+    complaint = advise("fit", *manifests, "--write-rates", tmp_path / "other", status=1)[1]
+    assert "limits of their drives, networks or balancer ended first" in complaint and not (tmp_path / "other").exists()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="a file system is mounted")
 def test_a_full_disk_is_named_with_what_to_do(catalogue, tmp_path):
     small = tmp_path / "small"
