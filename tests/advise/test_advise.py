@@ -359,8 +359,8 @@ def test_a_page_shows_answers_in_a_browser(catalogue, tmp_path):
         assert browser.title == "The least cost for a capacity and a throughput"
         sizes = browser.execute_script(
             "return [...document.querySelectorAll('svg')].map(one => one.getBoundingClientRect().width)")
-        # The frontier, and two curves of each of three answers.
-        assert len(sizes) == 7 and all(width > 500 for width in sizes)
+        # The two sides of the frontier, and two curves of each of three answers.
+        assert len(sizes) == 8 and all(width > 500 for width in sizes)
         assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
         assert [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]] == []
         text = browser.find_element("tag name", "body").text

@@ -372,7 +372,11 @@ pub(crate) mod tests {
         let on_flash = "listing_drive = \"flash-4t\"\nlisting_drives = 2\nindex_on_flash = true\nreplicas = 2";
         assert!(read(&[]).is_ok() && read(&[("replicas = 2", on_flash)]).is_ok());
         for (from, to, part) in [
-            ("\"gateway-16\"", "\"storage-12\"", "roles do not have \"gateway\""),
+            (
+                "\"gateway-16\"",
+                "\"storage-12\"",
+                "roles do not have \"gateway\": expected one of gateway-16, gateway-32",
+            ),
             ("\"storage-12\"", "\"gateway-32\"", "roles do not have \"storage\""),
             ("drives = 12", "drives = 15", "\"storage-12\" has 14 bays"),
             ("replicas = 2", "index_on_flash = true", "of kind flash"),
@@ -384,6 +388,11 @@ pub(crate) mod tests {
             ("replicas = 2", "listing_drives = 2", "without listing_drive"),
             ("replicas = 2", "balancers = 2", "without balancer"),
             ("replicas = 2", "mixed_weight = 2.0", "without mixed_nodes"),
+            (
+                "replicas = 2",
+                "mixed_nodes = 2",
+                "roles of \"storage-12\" do not have \"gateway\"",
+            ),
             ("replicas = 2", "parity = 2", "either replicas, or data and parity"),
             (
                 "storage_nodes = 6\ndrive = \"disk-16t\"\ndrives = 12",

@@ -1,6 +1,8 @@
 //! What flash and memory give, for each storage node, and when they pay.
 //!
 //! A change pays when the storage nodes that would give as much throughput cost more than it does.
+//! Always holds: it saves nodes only where their throughput is what ends first; where something else does, that is
+//! said.
 
 use super::subject::AdviceSubject;
 use crate::inventory::PurchaseInventory;
@@ -22,6 +24,11 @@ pub struct FlashAdvice {
     pub worth_per_node: f64,
     /// What it costs in each node, where the catalogue says it.
     pub price_per_node: Option<f64>,
+    /// What ends before the storage nodes do, so that there is no more throughput before that is changed; none where
+    /// they end first.
+    pub ends_before: Option<Resource>,
+    /// The node has no free bay for it: it takes the place of drives for objects.
+    pub takes_bays: bool,
 }
 
 impl FlashAdvice {
@@ -44,8 +51,11 @@ pub fn flash(subject: &AdviceSubject<'_>, inventory: &PurchaseInventory, design:
     let (storage, bears) = (&subject.model.storage, cheapest.bears);
     let node = inventory.servers[design.recipe.storage].price
         + f64::from(design.recipe.drives) * inventory.drives[design.recipe.drive].price;
+    let ends_before = Some(subject.bottleneck()).filter(|one| !one.grows_with_storage());
+    let used = design.recipe.drives + storage.listing_drives;
+    let free = inventory.servers[design.recipe.storage].bays.saturating_sub(used);
     let mut all = vec![];
-    let mut add = |change: String, price: Option<f64>, make: &dyn Fn(&mut ClusterModel)| {
+    let mut add = |change: String, (price, bays): (Option<f64>, u32), make: &dyn Fn(&mut ClusterModel)| {
         let gain = storage_gain(subject, make);
         if gain > 1.01 {
             let saved = (f64::from(storage.count) * (gain - 1.0)).floor();
@@ -55,12 +65,14 @@ pub fn flash(subject: &AdviceSubject<'_>, inventory: &PurchaseInventory, design:
                 nodes_saved: saved as u32,
                 worth_per_node: saved * node / f64::from(storage.count),
                 price_per_node: price,
+                ends_before,
+                takes_bays: bays > free,
             });
         }
     };
     if storage.listing_drives == 0 && !subject.drive_is_flash {
         let change = format!("one {} for listings", cheapest.name);
-        add(change, Some(cheapest.price), &|model| {
+        add(change, (Some(cheapest.price), 1), &|model| {
             model.storage.listing_drives = 1;
             model.storage.listing_drive = bears;
         });
@@ -68,7 +80,7 @@ pub fn flash(subject: &AdviceSubject<'_>, inventory: &PurchaseInventory, design:
     if !storage.index_on_flash && !subject.drive_is_flash {
         let change = format!("two {} for metadata of objects and listings", cheapest.name);
         let price = 2.0 * cheapest.price;
-        add(change, Some(price), &|model| {
+        add(change, (Some(price), 2), &|model| {
             model.storage.index_on_flash = true;
             model.storage.listing_drives = 2;
             model.storage.listing_drive = bears;
@@ -78,7 +90,7 @@ pub fn flash(subject: &AdviceSubject<'_>, inventory: &PurchaseInventory, design:
             storage.memory / 5e8,
             storage.memory / 1e9
         );
-        add(change, None, &|model| model.storage.memory *= 2.0);
+        add(change, (None, 0), &|model| model.storage.memory *= 2.0);
     }
     all
 }

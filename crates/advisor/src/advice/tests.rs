@@ -3,6 +3,7 @@
 use super::answer;
 use super::pitfalls::Pitfall;
 use crate::inventory::{PurchaseInventory, STARTER};
+use crate::model::limits::Resource;
 use crate::model::rates::SoftwareRates;
 
 /// A cluster in which nothing is wrong.
@@ -157,10 +158,16 @@ fn a_cluster_that_lost_something_bears_less() {
 
 #[test]
 fn mixed_nodes_hold_their_share() {
-    let answer = looked_at(&[(
-        "replicas = 3\npart",
-        "mixed_nodes = 4\nmixed_weight = 0.5\nreplicas = 3\npart",
-    )]);
+    let answer = looked_at(&[
+        (
+            "name = \"storage-12\"\nroles = [\"storage\"]",
+            "name = \"storage-12\"\nroles = [\"gateway\", \"storage\"]",
+        ),
+        (
+            "replicas = 3\npart",
+            "mixed_nodes = 4\nmixed_weight = 0.5\nreplicas = 3\npart",
+        ),
+    ]);
     let mixed = answer.mixed.unwrap();
     assert!((mixed.share_of_pieces - 0.2).abs() < 1e-12, "{mixed:?}");
     // No more than their share of two acknowledgements, as they are no faster than the others.
@@ -184,6 +191,25 @@ fn flash_pays_where_it_saves_nodes() {
     ]);
     let metadata = answer.flash.iter().find(|one| one.change.contains("metadata")).unwrap();
     assert!(metadata.gain > 1.3 && metadata.pays() == Some(true), "{metadata:?}");
+    assert!(metadata.ends_before.is_none() && !metadata.takes_bays, "{metadata:?}");
+    // Behind a slow balancer, in nodes whose bays are all taken.
+    let answer = looked_at(&[
+        (
+            "listing_drive = \"flash-4t\"\nlisting_drives = 2\nindex_on_flash = true\n",
+            "",
+        ),
+        ("drives = 12\n", "drives = 13\n"),
+        ("throughput = \"80Gbit/s\"", "throughput = \"1Gbit/s\""),
+        ("objects = 200e6", "objects = 200e9"),
+        ("capacity = \"500TB\"", "capacity = \"300000TB\""),
+    ]);
+    let found: Vec<(bool, bool)> = answer
+        .flash
+        .iter()
+        .map(|one| (one.ends_before == Some(Resource::Balancer), one.takes_bays))
+        .collect();
+    // One for listings has a bay, two for metadata have not.
+    assert_eq!(found, [(true, false), (true, true)], "{:?}", answer.flash);
     let flash = looked_at(&[
         ("objects = 200e6", "objects = 200e9"),
         ("capacity = \"500TB\"", "capacity = \"300000TB\""),
@@ -200,6 +226,8 @@ fn nothing_that_saves_no_node_pays() {
         nodes_saved: saved,
         worth_per_node: f64::from(saved) * 1000.0,
         price_per_node: price,
+        ends_before: None,
+        takes_bays: false,
     };
     let verdicts = [
         (None, 0),

@@ -1,6 +1,8 @@
 //! Answers as text.
 
-use crate::advice::{AdviceAnswer, AdviceReport};
+use crate::advice::flash::FlashAdvice;
+use crate::advice::mixed::MixedAdvice;
+use crate::advice::{AdviceAnswer, AdviceReport, DegradedAnswer};
 use crate::inventory::PurchaseInventory;
 use crate::model::estimate::{Estimate, readable};
 use crate::search::PurchaseQuestion;
@@ -87,7 +89,8 @@ pub fn text(report: &AdviceReport, inventory: &PurchaseInventory, explain: bool)
     text
 }
 
-fn asked(goal: Goal, question: Option<PurchaseQuestion>, inventory: &PurchaseInventory) -> String {
+/// What was asked for, in a line.
+pub fn asked(goal: Goal, question: Option<PurchaseQuestion>, inventory: &PurchaseInventory) -> String {
     let wanted = &inventory.wanted;
     let growth = match wanted.years * wanted.growth_a_year <= 0.0 {
         true => String::new(),
@@ -191,17 +194,7 @@ fn add_times(text: &mut String, answer: &AdviceAnswer) {
         None => line("times", format!("{load} requests/s are not borne")),
     }
     for one in &answer.degraded {
-        let p99 = one.p99.map_or("the load is not borne".to_owned(), |p99| {
-            format!("p99 {} ms", millis(p99))
-        });
-        line(
-            &format!("without {}", one.lost),
-            format!(
-                "{} requests/s, {p99}, whole again after {} h",
-                banded(one.requests),
-                readable(one.hours)
-            ),
-        );
+        line(&format!("without {}", one.lost), degraded(one));
     }
     line(
         "years to loss",
@@ -225,41 +218,65 @@ fn add_advice(text: &mut String, answer: &AdviceAnswer) {
         );
     }
     for one in &answer.flash {
-        let verdict = match one.pays() {
-            Some(true) => "pays",
-            Some(false) => "does not pay",
-            None => "pays below that price",
-        };
-        line(
-            "flash, memory",
-            format!(
-                "{}: storage bears {} times as much, as {} more nodes would; worth {:.0} in each node: {verdict}",
-                one.change,
-                readable(one.gain),
-                one.nodes_saved,
-                one.worth_per_node
-            ),
-        );
+        line("flash, memory", flash(one));
     }
-    if let Some(mixed) = &answer.mixed {
-        let days = mixed.days_to_full.map_or("never".to_owned(), readable);
-        line(
-            "mixed nodes",
-            format!(
-                "{} hold {:.1} % of all pieces and give {:.2} of the first {} acknowledgements; {} times as slow; full after \
-                 {days} days of writes; weight {:.2} suits their processors",
-                mixed.nodes,
-                mixed.share_of_pieces * 100.0,
-                mixed.acknowledgements,
-                mixed.waited,
-                readable(mixed.slowdown),
-                mixed.fair_weight
-            ),
-        );
+    if let Some(one) = &answer.mixed {
+        line("mixed nodes", mixed(one));
     }
     for one in &answer.throughput.extrapolations {
         line("NOT MEASURED", one.to_string());
     }
+}
+
+/// What flash or memory gives, and when it pays.
+pub fn flash(one: &FlashAdvice) -> String {
+    let pays = match one.pays() {
+        Some(true) => "pays",
+        Some(false) => "does not pay",
+        None => "pays below that price",
+    };
+    let when = match one.ends_before.filter(|_| one.pays() != Some(false)) {
+        Some(resource) => format!(" once storage nodes end first ({} do now)", resource.name()),
+        None => String::new(),
+    };
+    let bays = match one.takes_bays {
+        true => "; there is no free bay, so it takes the place of drives for objects",
+        false => "",
+    };
+    format!(
+        "{}: storage bears {} times as much, as {} more nodes would; worth {:.0} in each node: {pays}{when}{bays}",
+        one.change,
+        readable(one.gain),
+        one.nodes_saved,
+        one.worth_per_node
+    )
+}
+
+/// What nodes that are gateways too hold and answer.
+pub fn mixed(mixed: &MixedAdvice) -> String {
+    let days = mixed.days_to_full.map_or("never".to_owned(), readable);
+    format!(
+        "{} hold {:.1} % of all pieces and give {:.2} of the first {} acknowledgements; {} times as slow; full after {days} days \
+         of writes; weight {:.2} suits their processors",
+        mixed.nodes,
+        mixed.share_of_pieces * 100.0,
+        mixed.acknowledgements,
+        mixed.waited,
+        readable(mixed.slowdown),
+        mixed.fair_weight
+    )
+}
+
+/// A line about a cluster that has lost something.
+pub fn degraded(one: &DegradedAnswer) -> String {
+    let p99 = one.p99.map_or("the load is not borne".to_owned(), |p99| {
+        format!("p99 {} ms", millis(p99))
+    });
+    format!(
+        "{} requests/s, {p99}, whole again after {} h",
+        banded(one.requests),
+        readable(one.hours)
+    )
 }
 
 fn add_explanation(text: &mut String, answer: &AdviceAnswer, report: &AdviceReport) {
