@@ -220,8 +220,8 @@ def test_a_limited_drive_and_a_limited_network_bear_what_predict_says(tmp_path, 
     manifest = tmp_path / f"out/g1-s2-{size}B-w8-r1.json"
     rate = json.loads(manifest.read_text())["stages"][-1]["works"][0]["total"]["rate"]
     band = predicted["requests"]
-    # A run of three seconds counts whole requests.
-    assert band["low"] - 1 / 3 <= rate <= band["high"] + 1 / 3, (rate, predicted, line)
+    # A short run counts whole requests, and what other programs of the machine take for a moment a token bucket does not give back.
+    assert band["low"] * 0.9 <= rate <= band["high"] * 1.05, (rate, predicted, line)
     # What limited it is what was said to, and was busy.
     assert predicted["bottleneck"] == {"slow": "drives", "fast": "gateway_network"}[drive]
     assert float(re.search(rf"{bound} (\d+) %", line)[1]) > 80, line
