@@ -118,7 +118,8 @@ pub fn fit_runs(runs: Vec<MeasuredRun>) -> Result<FittedCurves, Fault> {
     let points = points(&runs);
     if points.len() < FEWEST {
         return Err(Fault::caller(format!(
-            "{} configurations in {} runs: expected {FEWEST} or more",
+            "{} configurations in {} runs: expected {FEWEST} or more, so measure other numbers of gateways, storage nodes, \
+             sizes or workers",
             points.len(),
             runs.len()
         )));

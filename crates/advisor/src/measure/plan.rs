@@ -109,7 +109,7 @@ pub struct PlannedRun {
 impl MeasurePlan {
     /// Reads a file's text; `inventory` reads the one that it names.
     pub fn read(text: &str, inventory: impl FnOnce(&Path) -> Result<PurchaseInventory, Fault>) -> Result<Self, Fault> {
-        let file: PlanFile = toml::from_str(text).map_err(|error| Fault::caller(error.to_string().trim_end()))?;
+        let file: PlanFile = toml::from_str(text).map_err(|error| Fault::caller(file::explained(text, &error)))?;
         let inventory = file.inventory.as_deref().map(inventory).transpose()?;
         let nodes = ResolvedNodes::of(&file, &Kinds(inventory.as_ref()))?;
         let room = size::bytes(&file.drive_room)
@@ -409,6 +409,11 @@ mod tests {
             ),
             ("processors = 0.1", "processors = 0.001", "gateway: processors = 0.001"),
             ("workers = [32]", "wrokers = [32]", "wrokers"),
+            (
+                "workers = [32]",
+                "[[server]]\nname = \"x\"",
+                "this is an inventory, and a plan was expected, which names it by inventory = \"FILE\"",
+            ),
             (
                 "processors = 0.05",
                 "kind = \"disk\"",

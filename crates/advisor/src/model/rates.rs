@@ -157,7 +157,13 @@ impl SoftwareRates {
 
     /// Reads a file's text.
     pub fn read(text: &str) -> Result<Self, Fault> {
-        let rates: Self = toml::from_str(text).map_err(|error| Fault::caller(error.to_string().trim_end()))?;
+        let rates: Self = toml::from_str(text).map_err(|error| {
+            let why = error.to_string();
+            Fault::caller(format!(
+                "{}: `martlet advise rates` prints what is expected",
+                why.trim_end()
+            ))
+        })?;
         for (name, rate) in rates.all() {
             let is_right = rate.value.is_finite() && rate.value > 0.0 && (0.0..=100.0).contains(&rate.error);
             if !is_right {

@@ -120,6 +120,17 @@ fn first_port() -> u16 {
     26_200
 }
 
+/// Why a text is no plan, with what to write.
+pub fn explained(text: &str, error: &toml::de::Error) -> String {
+    let why = error.to_string();
+    // Both have gateways, drives and balancers.
+    let is_inventory = toml::from_str::<toml::Table>(text).is_ok_and(|table| table.contains_key("server"));
+    match is_inventory {
+        true => "this is an inventory, and a plan was expected, which names it by inventory = \"FILE\"".to_owned(),
+        false => why.trim_end().to_owned(),
+    }
+}
+
 /// A speed that can be limited.
 pub fn limit(section: &str, key: &str, text: &str) -> Result<f64, Fault> {
     let wrong = |why: &dyn std::fmt::Display| Fault::caller(format!("{section}: {key} = {text:?}: {why}"));
