@@ -126,7 +126,7 @@ pub struct DegradedAnswer {
     /// The 99th percentile in seconds at the same load; none where the load is not borne.
     pub p99: Option<Estimate>,
     /// Hours until all pieces are whole again.
-    pub hours: f64,
+    pub hours: Estimate,
 }
 
 impl PlannedDesign {
@@ -228,7 +228,7 @@ fn degraded(
                 lost,
                 requests: throughput(&model, &inventory.mix, rates).requests,
                 p99: latency(&model, &inventory.mix, rates, load).map(|found| found.p99),
-                hours,
+                hours: Estimate::with_error(hours, FAILURE_RATE_ERROR),
             }
         })
         .collect()

@@ -7,7 +7,8 @@
 use super::subject::AdviceSubject;
 use crate::inventory::PurchaseInventory;
 use crate::model::cluster::ClusterModel;
-use crate::model::limits::{Resource, throughput};
+use crate::model::estimate::Estimate;
+use crate::model::limits::{Resource, ResourceLimit, throughput};
 use crate::search::design::ClusterDesign;
 use serde::Serialize;
 
@@ -17,7 +18,7 @@ pub struct FlashAdvice {
     /// What is changed.
     pub change: String,
     /// By which factor the storage nodes bear more.
-    pub gain: f64,
+    pub gain: Estimate,
     /// Storage nodes that would give as much.
     pub nodes_saved: u32,
     /// The price of those, for each node that is changed: what the change may cost there to pay.
@@ -57,8 +58,8 @@ pub fn flash(subject: &AdviceSubject<'_>, inventory: &PurchaseInventory, design:
     let mut all = vec![];
     let mut add = |change: String, (price, bays): (Option<f64>, u32), make: &dyn Fn(&mut ClusterModel)| {
         let gain = storage_gain(subject, make);
-        if gain > 1.01 {
-            let saved = (f64::from(storage.count) * (gain - 1.0)).floor();
+        if gain.value > 1.01 {
+            let saved = (f64::from(storage.count) * (gain.value - 1.0)).floor();
             all.push(FlashAdvice {
                 change,
                 gain,
@@ -95,14 +96,28 @@ pub fn flash(subject: &AdviceSubject<'_>, inventory: &PurchaseInventory, design:
     all
 }
 
-/// By which factor the least resource of storage nodes grows.
-fn storage_gain(subject: &AdviceSubject<'_>, make: &dyn Fn(&mut ClusterModel)) -> f64 {
+/// By which factor the least resource of storage nodes grows. What the software costs is the same before and after, so
+/// that each end of a band is compared with the same end.
+fn storage_gain(subject: &AdviceSubject<'_>, make: &dyn Fn(&mut ClusterModel)) -> Estimate {
     let mut changed = subject.model.clone();
     make(&mut changed);
     let after = throughput(&changed, subject.mix, subject.rates);
-    let after = after.limits.iter().find(|limit| limit.resource.grows_with_storage());
-    match (subject.least(Resource::grows_with_storage), after) {
-        (Some((_, before)), Some(after)) => after.requests.value / before,
-        _ => 1.0,
+    let least = |limits: &[ResourceLimit]| {
+        let of_storage = limits.iter().filter(|limit| limit.resource.grows_with_storage());
+        Estimate::least(of_storage.map(|limit| limit.requests))
+    };
+    let (before, after) = (least(&subject.limits), least(&after.limits));
+    let ends = [
+        after.low / before.low,
+        after.high / before.high,
+        after.value / before.value,
+    ];
+    match ends.iter().all(|one| one.is_finite()) {
+        true => Estimate {
+            value: ends[2],
+            low: ends.iter().copied().fold(f64::INFINITY, f64::min),
+            high: ends.iter().copied().fold(0.0, f64::max),
+        },
+        false => Estimate::exact(1.0),
     }
 }

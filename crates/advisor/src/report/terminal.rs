@@ -246,7 +246,7 @@ pub fn flash(one: &FlashAdvice) -> String {
     format!(
         "{}: storage bears {} times as much, as {} more nodes would; worth {:.0} in each node: {pays}{when}{bays}",
         one.change,
-        readable(one.gain),
+        banded(one.gain),
         one.nodes_saved,
         one.worth_per_node
     )
@@ -275,7 +275,7 @@ pub fn degraded(one: &DegradedAnswer) -> String {
     format!(
         "{} requests/s, {p99}, whole again after {} h",
         banded(one.requests),
-        readable(one.hours)
+        banded(one.hours)
     )
 }
 
