@@ -166,6 +166,14 @@ def test_what_is_proposed_for_a_contradiction_is_enough(catalogue, question, cha
     advise("buy", question, catalogue, "--top", "1")
 
 
+def test_more_replicas_are_proposed_where_objects_do_not_last(catalogue):
+    changed(catalogue, ("[[protection]]\nreplicas = 3", "[[protection]]\nreplicas = 1"))
+    said = advise("buy", "least-cost", catalogue, status=1)[0]
+    assert "[[protection]]: with all else as it is, replicas = 3 beside those that are offered would be enough" in said, said
+    changed(catalogue, ("[[protection]]\nreplicas = 1", "[[protection]]\nreplicas = 1\n[[protection]]\nreplicas = 3"))
+    assert "; 3 replicas; " in advise("buy", "least-cost", catalogue, "--top", "1")[0]
+
+
 def test_servers_that_can_be_had_too_few_times_are_named(catalogue):
     changed(catalogue, ("bays = 14 ", "most = 2\nbays = 14 "), ("bays = 62", "most = 2\nbays = 62"))
     said = advise("buy", "least-cost", catalogue, status=1)[0]

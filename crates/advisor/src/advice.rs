@@ -58,6 +58,8 @@ pub struct AdviceReport {
     pub together: Vec<Relaxation>,
     /// Kinds of server of which more would be an answer as well.
     pub scarce_servers: Vec<ScarceServer>,
+    /// As many replicas would be an answer as well.
+    pub enough_replicas: Option<u32>,
 }
 
 /// One cluster.

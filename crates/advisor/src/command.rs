@@ -106,12 +106,13 @@ fn buy(line: &BuyArguments, world: &World) -> CommandText {
         contradictions: vec![],
         together: vec![],
         scarce_servers: vec![],
+        enough_replicas: None,
         rates,
     };
     if found.is_empty() {
         let found = contradictions(&inventory, &report.rates);
         (report.contradictions, report.together) = (found.constraints, found.together);
-        report.scarce_servers = found.servers;
+        (report.scarce_servers, report.enough_replicas) = (found.servers, found.replicas);
         let text = match line.output.json {
             true => json(&report)?,
             false => terminal::contradictions(&report),
@@ -148,6 +149,7 @@ fn predict(line: &PredictArguments, world: &World) -> CommandText {
         contradictions: vec![],
         together: vec![],
         scarce_servers: vec![],
+        enough_replicas: None,
     };
     let design = planned.design();
     add(&mut report, world, &inventory, &design, requests);

@@ -313,6 +313,7 @@ mod tests {
             contradictions: vec![],
             together: vec![],
             scarce_servers: vec![],
+            enough_replicas: None,
             rates,
         };
         let text = page(&report, &inventory, &[found[0].design]).unwrap();

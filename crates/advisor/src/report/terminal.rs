@@ -63,6 +63,12 @@ pub fn contradictions(report: &AdviceReport) -> String {
             "  server {server:?}: most = {now}: with all else as it is, {enough} would be enough"
         );
     }
+    if let Some(count) = report.enough_replicas {
+        let _ = writeln!(
+            text,
+            "  [[protection]]: with all else as it is, replicas = {count} beside those that are offered would be enough"
+        );
+    }
     if found.is_empty() && servers.is_empty() {
         text += "  several kinds at once: raise `most` of gateways and of storage nodes, or leave it out\n";
     }

@@ -13,12 +13,15 @@ use super::least::{Goal, MOST_NODES, SearchContext};
 use super::recipes;
 use crate::inventory::PurchaseInventory;
 use crate::model::rates::SoftwareRates;
+use crate::model::workload::Protection;
 use serde::Serialize;
 
 /// A constraint is loosened by this factor at most.
 const LOOSEST: f64 = 1e30;
 /// How near a proposed value is to the least change.
 const CLOSE: f64 = 1.01;
+/// More replicas are not proposed.
+const MOST_REPLICAS: u32 = 5;
 /// Contradictions that are resolved one after the other: values are only ever loosened, so that no set of constraints
 /// contradicts itself twice.
 const MOST_ROUNDS: usize = 1 << ALL.len();
@@ -56,6 +59,9 @@ pub struct Contradictions {
     /// Kinds of server of which more would be enough, all constraints as they are; where no constraint stands in the
     /// way, those that do.
     pub servers: Vec<ScarceServer>,
+    /// As many replicas, offered beside the protections that there are, would be enough as well; only where objects do
+    /// not last.
+    pub replicas: Option<u32>,
 }
 
 /// A kind of server that can be had too few times.
@@ -84,11 +90,14 @@ pub fn contradictions(inventory: &PurchaseInventory, rates: &SoftwareRates) -> C
         is_hopeless: false,
     });
     let mut constraints: Vec<Relaxation> = relaxed.collect();
+    let is_lasting = constraints.iter().all(|one| one.constraint != Constraint::YearsToLoss);
+    let replicas = if is_lasting { None } else { lasting(inventory, rates) };
     if constraints.iter().any(|one| one.enough.is_some()) {
         return Contradictions {
             constraints,
             together: vec![],
             servers,
+            replicas,
         };
     }
     let (all, mut together) = resolved(inventory, rates);
@@ -112,7 +121,18 @@ pub fn contradictions(inventory: &PurchaseInventory, rates: &SoftwareRates) -> C
         constraints,
         together,
         servers,
+        replicas,
     }
+}
+
+/// As many replicas as make an answer possible, where more of them than are offered do.
+fn lasting(inventory: &PurchaseInventory, rates: &SoftwareRates) -> Option<u32> {
+    let offered = inventory.protections.iter().map(|one| one.losses_survived()).max()?;
+    let mut changed = inventory.clone();
+    (offered + 2..=MOST_REPLICAS).find(|count| {
+        changed.protections = vec![Protection::Replicas(*count)];
+        is_possible(&changed, rates)
+    })
 }
 
 /// Kinds of server of which more would be enough, each alone.
