@@ -1,8 +1,12 @@
-//! Whether this machine has what a plan asks of it, and measures nothing else meanwhile.
+//! Whether a plan can be measured here: this machine has what it asks for and measures nothing else meanwhile, and its
+//! limits let enough requests through.
 //!
 //! Always holds: what is missing is named before anything runs, with what would be enough.
 
+use super::outcome;
 use super::plan::{CONTAINERS, MeasurePlan, PIECE_ROOM};
+use crate::fit::known_limits::KnownLimits;
+use crate::fit::points::Configuration;
 use crate::model::estimate::readable;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
@@ -11,6 +15,9 @@ use world::World;
 
 /// A name that is no file: it goes with the process that holds it, however that ends.
 const NAME: &str = "martlet-advise-measure";
+
+/// Requests that a run answers at least: fewer say nothing of throughput, and less of p99.
+const FEWEST_REQUESTS: f64 = 10.0;
 
 /// What no other measurement of this machine has while this lives.
 pub struct OnlyMeasurement {
@@ -42,9 +49,41 @@ fn holder() -> Option<i32> {
 pub fn check(world: &World, plan: &MeasurePlan, processors: usize, is_limited: bool) -> Result<Option<String>, Fault> {
     room(world, plan)?;
     match is_limited {
-        true => processor_note(plan, processors),
+        true => enough_requests(plan).and_then(|()| processor_note(plan, processors)),
         false => Ok(None),
     }
+}
+
+/// Drives, networks and the balancer bear so many requests that a run has a few.
+fn enough_requests(plan: &MeasurePlan) -> Result<(), Fault> {
+    let known = KnownLimits {
+        devices: outcome::device_limits(plan),
+        write_share: 1.0 - plan.reads,
+        pieces: f64::from(plan.replicas),
+    };
+    let least = |all: &[u32]| f64::from(all.iter().copied().min().unwrap_or(1));
+    for size in &plan.sizes {
+        let configuration = Configuration {
+            gateways: least(&plan.gateways),
+            storage_nodes: least(&plan.storage_nodes),
+            size: *size as f64,
+            workers: 1.0,
+        };
+        let Some(bound) = known.bound(configuration) else {
+            continue;
+        };
+        let seconds = (FEWEST_REQUESTS * bound.seconds).ceil();
+        if f64::from(plan.seconds) < seconds {
+            return Err(Fault::caller(format!(
+                "seconds: {}: {} bear at most {} requests/s of {size} bytes, and a run of less than {FEWEST_REQUESTS} says \
+                 nothing: expected {seconds} or more, smaller objects, or larger limits",
+                plan.seconds,
+                bound.resource.name(),
+                readable(1.0 / bound.seconds)
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Objects of all sizes fit into the folder.
@@ -134,6 +173,23 @@ mod tests {
         assert_eq!(check(&world, &many, 2, false).unwrap(), None);
         let note = check(&world, &many, 4, true).unwrap().unwrap();
         assert!(note.contains("are 10.5 processors together"), "{note}");
+    }
+
+    #[test]
+    fn limits_that_let_hardly_a_request_through_are_named() {
+        let slow = MeasurePlan {
+            sizes: vec![1_000_000],
+            balancer: Some(1e6),
+            seconds: 9,
+            ..plan(1, 0.1)
+        };
+        let why = check(&World::real(), &slow, 2, true).unwrap_err().what;
+        let expected = "seconds: 9: balancers bear at most 1.00 requests/s of 1000000 bytes";
+        assert!(why.contains(expected) && why.contains("expected 10 or more"), "{why}");
+        let longer = MeasurePlan { seconds: 10, ..slow };
+        assert!(check(&World::real(), &longer, 2, true).is_ok());
+        let short = MeasurePlan { seconds: 2, ..longer };
+        assert!(check(&World::real(), &short, 2, false).is_ok(), "nothing is limited");
     }
 
     #[test]

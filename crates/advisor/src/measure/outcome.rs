@@ -120,21 +120,25 @@ impl LoadedRun {
 
     /// The section of what is limited beside processors.
     fn device_limits(&self, plan: &MeasurePlan) -> String {
-        let limits = DeviceLimits {
-            drives: plan.drive.map(|_| plan.drives),
-            drive_transfer: plan.drive.map(|drive| drive.transfer),
-            drive_operations: plan.drive.map(|drive| drive.operations),
-            gateway_network: plan.gateway.network,
-            storage_network: plan.storage.network,
-            balancer: plan.balancer,
-        };
-        match limits.text() {
+        match device_limits(plan).text() {
             text if text.is_empty() => text,
             text => format!(
                 "\n# How busy the busiest was: {}\n[limits]\n{text}",
                 self.devices(", ").trim_start_matches(", ")
             ),
         }
+    }
+}
+
+/// What is limited beside processors.
+pub fn device_limits(plan: &MeasurePlan) -> DeviceLimits {
+    DeviceLimits {
+        drives: plan.drive.map(|_| plan.drives),
+        drive_transfer: plan.drive.map(|drive| drive.transfer),
+        drive_operations: plan.drive.map(|drive| drive.operations),
+        gateway_network: plan.gateway.network,
+        storage_network: plan.storage.network,
+        balancer: plan.balancer,
     }
 }
 
