@@ -224,7 +224,7 @@ def test_mistakes_and_contradictions_are_named(catalogue):
     complaint = advise("buy", "least-cost", catalogue, status=1)[1]
     assert f"{catalogue}: server \"gateway-16\": cores = 0: expected 0.01 to 4096" in complaint
     changed(catalogue, ("cores = 0", "cores = 16"), ("capacity = ", "# capacity = "))
-    assert "constraints: capacity is missing" in advise("buy", "least-cost", catalogue, status=1)[1]
+    assert 'constraints: capacity is missing: this question needs it, as in capacity = "500TB"' in advise("buy", "least-cost", catalogue, status=1)[1]
     balancer = re.search(r'\[\[balancer\]\]\nname = "balancer-10g".*?(?=\[\[balancer)', catalogue.read_text(), re.S)[0]
     changed(catalogue, ("# capacity = ", "capacity = "), ("# Each may be chosen.", "".join(
         balancer.replace("balancer-10g", f"balancer-{n}") for n in range(6)) + "\n[[protection]]\nreplicas = 4\n" * 6))

@@ -79,10 +79,17 @@ fn check_question(question: PurchaseQuestion, inventory: &PurchaseInventory, pat
     }
     match needed.iter().find(|(_, value)| value.is_none()) {
         None => Ok(()),
-        Some((key, _)) => Err(Fault::caller(format!(
-            "{}: constraints: {key} is missing: this question needs it",
-            path.display()
-        ))),
+        Some((key, _)) => {
+            let example = match *key {
+                "capacity" => "\"500TB\"",
+                "throughput" => "\"500MB/s\"",
+                _ => "250000",
+            };
+            Err(Fault::caller(format!(
+                "{}: constraints: {key} is missing: this question needs it, as in {key} = {example}",
+                path.display()
+            )))
+        }
     }
 }
 

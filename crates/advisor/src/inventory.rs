@@ -405,6 +405,16 @@ pub(crate) mod tests {
         }
     }
 
+    #[test]
+    fn a_currency_is_no_command_of_a_terminal() {
+        let text = STARTER.replacen("\"EUR\"", "\"\\u001b[31mX\"", 1);
+        let why = PurchaseInventory::read(&text).unwrap_err().what;
+        assert!(
+            why.starts_with("currency = ") && why.ends_with("without control characters"),
+            "{why}"
+        );
+    }
+
     proptest::proptest! {
         #[test]
         fn nothing_panics(text in ".*", number in proptest::num::f64::ANY) {

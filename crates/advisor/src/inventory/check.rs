@@ -395,7 +395,12 @@ pub fn checked(file: InventoryFile) -> Result<PurchaseInventory, Fault> {
     named_apart("server", file.server.iter().map(|one| &one.name))?;
     named_apart("drive", file.drive.iter().map(|one| &one.name))?;
     named_apart("balancer", file.balancer.iter().map(|one| &one.name))?;
-    let whole = Section("the file".to_owned());
+    // It would be written to a terminal.
+    if file.currency.chars().any(char::is_control) {
+        let why = "expected a name without control characters";
+        return Err(Fault::caller(format!("currency = {:?}: {why}", file.currency)));
+    }
+    let whole = Section("inventory".to_owned());
     let mut protections: Vec<Protection> = file.protection.iter().map(protection).collect::<Result<_, _>>()?;
     if protections.is_empty() {
         protections.push(Protection::Replicas(3));
