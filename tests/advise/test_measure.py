@@ -209,6 +209,8 @@ def of_devices(folder, drive, gateway, size):
 @devices
 @pytest.mark.parametrize("drive, gateway, size, bound, said", [
     ("slow", "gateway-fast-port", 98304, "drives of objects", "limited to 20.0 MB/s and 30.0 operations a second"),
+    # Small ones are read from the drives as well: nothing of them is kept in memory.
+    ("slow", "gateway-fast-port", 4096, "drives of objects", "limited to 20.0 MB/s and 30.0 operations a second"),
     ("fast", "gateway-slow-port", 98304, "gateways' networks", "1.50 MB/s for each gateway, 100 MB/s for each storage node"),
 ])
 def test_a_limited_drive_and_a_limited_network_bear_what_predict_says(tmp_path, drive, gateway, size, bound, said):
@@ -218,12 +220,15 @@ def test_a_limited_drive_and_a_limited_network_bear_what_predict_says(tmp_path, 
     manifest = tmp_path / f"out/g1-s2-{size}B-w8-r1.json"
     rate = json.loads(manifest.read_text())["stages"][-1]["works"][0]["total"]["rate"]
     band = predicted["requests"]
-    assert band["low"] <= rate <= band["high"], (rate, predicted, line)
+    # A short run counts whole requests, and what other programs of the machine take for a moment a token bucket does not give back.
+    assert band["low"] * 0.9 <= rate <= band["high"] * 1.05, (rate, predicted, line)
     # What limited it is what was said to, and was busy.
     assert predicted["bottleneck"] == {"slow": "drives", "fast": "gateway_network"}[drive]
     assert float(re.search(rf"{bound} (\d+) %", line)[1]) > 80, line
     beside = manifest.with_suffix(".cluster.toml").read_text()
     assert said in beside and "stands for each drive" in beside and "no balancer" in beside, beside
+    reads = float(re.search(r"^drive_reads = ([\d.]+)$", beside, re.M)[1])
+    assert drive == "fast" or 40 < reads < 72, beside
     assert not belongs("", processes()) and [one.name for one in tmp_path.iterdir() if one.name.startswith(LEFT)] == []
 
 
@@ -310,6 +315,44 @@ def test_a_port_that_is_taken_is_named(tmp_path):
         other.listen()
         complaint = advise("measure", written, "--output", tmp_path / "out", "--unlimited", status=1)[1]
         assert f"port {port + 1} of 127.0.0.1 is taken by another program" in complaint
+
+
+def test_a_second_measurement_is_told(tmp_path):
+    written = plan(tmp_path, storage_nodes=[1], sizes=[4096])
+    command = [martlet(), "advise", "measure", written, "--output", tmp_path / "out", "--unlimited"]
+    first = Process(command, tmp_path / "log")
+    try:
+        first.wait_for(lambda: processes(), what="servers")
+        complaint = advise("measure", written, "--output", tmp_path / "second", "--unlimited", status=1)[1]
+        assert f"another measurement goes on here, of process {first.child.pid} " in complaint and "wait until it has ended" in complaint
+        assert not (tmp_path / "second").exists()
+        assert first.child.wait(60) == 0, first.text()
+    finally:
+        first.kill()
+    # The first one ended, and left nothing that would refuse the next.
+    advise("measure", written, "--output", tmp_path / "out", "--unlimited")
+
+
+@pytest.mark.parametrize("change, why", [
+    (("processors = 0.1", "processors = 1024"), "gateway: processors = 1024, and this machine gives "),
+    (("sizes = [4096]", "sizes = [1000000000]\nreplicas = 3"), "MB free, and 100000 objects in each of 4 containers"),
+    (("storage_nodes = [1]", "storage_nodes = [1, 1]"), "storage_nodes: 1 stands there twice: expected each once"),
+    (("storage_nodes = [1]", "storage_nodes = [1]\ndrives = 1"), "replicas = 3: the smallest cluster of the plan has 1 drives: expected 1 to 1"),
+    (("processors = 0.05", 'kind = "storage-1"'), "drives = 3: \"storage-1\" has 1 bays: expected 1 drives or fewer"),
+    (("processors = 0.05", 'kind = "storage-9"'), 'storage: kind = "storage-9": expected one of storage-1'),
+    (("gateways = [1]", "gateways = [1, 3]"), 'gateways: 3: the inventory has most = 2 of "gateway-few": expected 2 or fewer'),
+])
+@limits
+def test_a_plan_that_contradicts_itself_or_the_machine_is_refused(tmp_path, change, why):
+    text = (LIMITED / "devices.toml").read_text()
+    (tmp_path / "devices.toml").write_text(text.replace("gateway-fast-port\"", "gateway-few\"\nmost = 2", 1))
+    sections = "[gateway]\nkind = \"gateway-few\"\nprocessors = 0.1\n[storage]\nprocessors = 0.05\n"
+    written = plan(tmp_path, sections, storage_nodes=[1], sizes=[4096], inventory='"devices.toml"', objects=100000)
+    assert change[0] in written.read_text()
+    written.write_text(written.read_text().replace(*change))
+    complaint = advise("measure", written, "--output", tmp_path / "out", status=1)[1]
+    assert why in complaint and str(written) in complaint, complaint
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_server_that_does_not_start_is_named(tmp_path):

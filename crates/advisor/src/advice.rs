@@ -9,7 +9,7 @@
 //! | gateways and storage on one machine | `advice/mixed.rs` |
 //! | what flash and memory give | `advice/flash.rs` |
 //! | the ring, and the run that would confirm an answer | `advice/next_steps.rs` |
-//! | constraints that a design does not meet | `advice/unmet.rs` |
+//! | constraints that a design does not meet, and what would | `advice/unmet.rs`, `advice/remedies.rs` |
 //! | configuration files and commands of rings | `advice/configuration.rs` |
 
 pub mod configuration;
@@ -17,6 +17,7 @@ pub mod flash;
 pub mod mixed;
 pub mod next_steps;
 pub mod pitfalls;
+pub mod remedies;
 pub mod subject;
 pub mod unmet;
 
@@ -28,7 +29,7 @@ use crate::model::limits::{ThroughputPrediction, throughput};
 use crate::model::rates::SoftwareRates;
 use crate::model::workload::Protection;
 use crate::search::PurchaseQuestion;
-use crate::search::conflict::Relaxation;
+use crate::search::conflict::{Relaxation, ScarceServer};
 use crate::search::design::{BillLine, ClusterDesign, DesignTotals, NodeCounts, Recipe};
 use crate::search::least::Goal;
 use next_steps::RingAdvice;
@@ -55,6 +56,10 @@ pub struct AdviceReport {
     pub contradictions: Vec<Relaxation>,
     /// Where none of them is enough alone: values that are enough together.
     pub together: Vec<Relaxation>,
+    /// Kinds of server of which more would be an answer as well.
+    pub scarce_servers: Vec<ScarceServer>,
+    /// As many replicas would be an answer as well.
+    pub enough_replicas: Option<u32>,
 }
 
 /// One cluster.
@@ -123,7 +128,7 @@ pub struct DegradedAnswer {
     /// The 99th percentile in seconds at the same load; none where the load is not borne.
     pub p99: Option<Estimate>,
     /// Hours until all pieces are whole again.
-    pub hours: f64,
+    pub hours: Estimate,
 }
 
 impl PlannedDesign {
@@ -225,7 +230,7 @@ fn degraded(
                 lost,
                 requests: throughput(&model, &inventory.mix, rates).requests,
                 p99: latency(&model, &inventory.mix, rates, load).map(|found| found.p99),
-                hours,
+                hours: Estimate::with_error(hours, FAILURE_RATE_ERROR),
             }
         })
         .collect()

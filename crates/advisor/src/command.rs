@@ -5,6 +5,7 @@ use crate::advice::next_steps::ring;
 use crate::advice::unmet::unmet;
 use crate::advice::{AdviceReport, answer};
 use crate::arguments::{AdviseArguments, AdviseCommand, BuyArguments, FitArguments, OutputArguments, PredictArguments};
+use crate::fit::runs::MeasuredRun;
 use crate::fit::{self, fit_runs};
 use crate::inventory::{PurchaseInventory, STARTER};
 use crate::model::rates::{BUILT_IN, SoftwareRates};
@@ -78,10 +79,17 @@ fn check_question(question: PurchaseQuestion, inventory: &PurchaseInventory, pat
     }
     match needed.iter().find(|(_, value)| value.is_none()) {
         None => Ok(()),
-        Some((key, _)) => Err(Fault::caller(format!(
-            "{}: constraints: {key} is missing: this question needs it",
-            path.display()
-        ))),
+        Some((key, _)) => {
+            let example = match *key {
+                "capacity" => "\"500TB\"",
+                "throughput" => "\"500MB/s\"",
+                _ => "250000",
+            };
+            Err(Fault::caller(format!(
+                "{}: constraints: {key} is missing: this question needs it, as in {key} = {example}",
+                path.display()
+            )))
+        }
     }
 }
 
@@ -104,14 +112,17 @@ fn buy(line: &BuyArguments, world: &World) -> CommandText {
         answers: vec![],
         contradictions: vec![],
         together: vec![],
+        scarce_servers: vec![],
+        enough_replicas: None,
         rates,
     };
     if found.is_empty() {
         let found = contradictions(&inventory, &report.rates);
         (report.contradictions, report.together) = (found.constraints, found.together);
+        (report.scarce_servers, report.enough_replicas) = (found.servers, found.replicas);
         let text = match line.output.json {
             true => json(&report)?,
-            false => terminal::contradictions(&report.contradictions, &report.together),
+            false => terminal::contradictions(&report),
         };
         return Ok((text, ToolStatus::FAILURE));
     }
@@ -144,11 +155,13 @@ fn predict(line: &PredictArguments, world: &World) -> CommandText {
         answers: vec![],
         contradictions: vec![],
         together: vec![],
+        scarce_servers: vec![],
+        enough_replicas: None,
     };
     let design = planned.design();
     add(&mut report, world, &inventory, &design, requests);
     for one in &mut report.answers {
-        one.unmet = unmet(&inventory, one);
+        one.unmet = unmet(&inventory, &report.rates, &design, one);
     }
     let (text, status) = shown(&report, &inventory, &line.output, &[design], world)?;
     match report.answers.iter().all(|one| one.unmet.is_empty()) {
@@ -192,20 +205,34 @@ fn fit(line: &FitArguments, world: &World) -> CommandText {
             )));
         }
     }
-    if let Some(path) = &line.write_rates {
-        let base = rates(world, line.rates.as_deref())?;
-        let found = fit::costs::rates(&all, &base, line.rates.is_some())?;
-        write_text(world, path, &found.text())?;
-    }
     let report = curves::CurvesReport::of(fit_runs(all)?, line);
+    let written = match &line.write_rates {
+        Some(path) => write_rates(line, world, path, &report.curves.runs)?,
+        None => String::new(),
+    };
     let text = match line.json {
         true => {
             let text = serde_json::to_string_pretty(&report);
             text.map_err(|error| Fault::caller(format!("JSON: {error}")))? + "\n"
         }
-        false => report.text(),
+        false => report.text() + &written,
     };
     Ok((text, ToolStatus::SUCCESS))
+}
+
+/// Writes what the runs say of the software, and says which figures those are.
+fn write_rates(line: &FitArguments, world: &World, path: &Path, runs: &[MeasuredRun]) -> Result<String, Fault> {
+    let base = rates(world, line.rates.as_deref())?;
+    let found = fit::costs::rates(runs, &base, line.rates.is_some())?;
+    write_text(world, path, &found.text())?;
+    let (taken, kept) = fit::costs::taken(&base, &found);
+    Ok(format!(
+        "\n{}: of these runs: {}\n  as they were in {}: {}\n",
+        path.display(),
+        taken.join(", "),
+        base.name,
+        kept.join(", ")
+    ))
 }
 
 fn json(report: &AdviceReport) -> Result<String, Fault> {

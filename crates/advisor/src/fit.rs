@@ -12,6 +12,7 @@
 //! | the curve of throughput | `fit/throughput.rs` |
 //! | the curve of p99 | `fit/tail.rs` |
 //! | what a request costs processors, for `buy` | `fit/costs.rs` |
+//! | operations of limited drives, for `buy` | `fit/operations.rs` |
 //! | limits of drives and networks, beside manifests | `fit/device_limits.rs` |
 //! | what those bound | `fit/known_limits.rs` |
 //! | bands, from configurations that were left out | `fit/bands.rs` |
@@ -22,6 +23,7 @@ pub mod costs;
 pub mod device_limits;
 pub mod known_limits;
 pub mod least_squares;
+pub mod operations;
 pub mod points;
 pub mod runs;
 pub mod tail;
@@ -116,7 +118,8 @@ pub fn fit_runs(runs: Vec<MeasuredRun>) -> Result<FittedCurves, Fault> {
     let points = points(&runs);
     if points.len() < FEWEST {
         return Err(Fault::caller(format!(
-            "{} configurations in {} runs: expected {FEWEST} or more",
+            "{} configurations in {} runs: expected {FEWEST} or more, so measure other numbers of gateways, storage nodes, \
+             sizes or workers",
             points.len(),
             runs.len()
         )));

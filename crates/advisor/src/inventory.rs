@@ -21,6 +21,13 @@ use vocabulary::Fault;
 /// The starter catalogue.
 pub const STARTER: &str = include_str!("inventory/starter.toml");
 
+/// Racks that an inventory may have.
+pub const MOST_RACKS: u32 = 100_000;
+/// Height that one may have.
+pub const MOST_UNITS_PER_RACK: f64 = 100.0;
+/// Watts that one may have.
+pub const MOST_POWER_PER_RACK: f64 = 1e6;
+
 /// A kind of server.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CatalogueServer {
@@ -94,10 +101,12 @@ pub struct Wanted {
     pub budget: Option<f64>,
     /// Seconds.
     pub p99: Option<f64>,
-    /// Height in all racks.
-    pub rack_units: Option<f64>,
-    /// Watts in all racks.
-    pub power: Option<f64>,
+    /// Racks; none where there may be as many as are needed.
+    pub racks: Option<u32>,
+    /// Height of one rack.
+    pub units_per_rack: Option<f64>,
+    /// Watts of one rack.
+    pub power_per_rack: Option<f64>,
     /// Years until some object is lost, on average.
     pub years_to_loss: Option<f64>,
     /// Places that fail by themselves.
@@ -177,9 +186,31 @@ pub struct PurchaseInventory {
 impl PurchaseInventory {
     /// Reads a file's text.
     pub fn read(text: &str) -> Result<Self, Fault> {
-        let file: file::InventoryFile =
-            toml::from_str(text).map_err(|error| Fault::caller(error.to_string().trim_end()))?;
+        let file: file::InventoryFile = toml::from_str(text).map_err(|error| Fault::caller(explained(&error)))?;
         check::checked(file)
+    }
+}
+
+/// Why a text is no inventory, with what to write.
+fn explained(error: &toml::de::Error) -> String {
+    let why = error.to_string();
+    let why = why.trim_end();
+    let sections = [
+        ("server", "[[server]]"),
+        ("drive", "[[drive]]"),
+        ("workload", "[workload]"),
+    ];
+    if let Some((_, section)) = sections
+        .iter()
+        .find(|(key, _)| error.message() == format!("missing field `{key}`"))
+    {
+        return format!("there is no section {section}: `martlet advise catalogue` prints an inventory that has all");
+    }
+    match error.message().ends_with("expected a string") {
+        true => {
+            format!("{why}: write quantities with their unit and in quotation marks, such as \"500TB\" or \"200ms\"")
+        }
+        false => why.to_owned(),
     }
 }
 
@@ -247,7 +278,38 @@ pub(crate) mod tests {
             ("roles = [\"gateway\"]", "roles = [\"gate\"]", ["gate", "storage"]),
             ("fill = 0.8", "fill = 1.5", ["constraints: fill = 1.5", "0.01 to 1"]),
             ("zones = 4", "zons = 4", ["zons", "zones"]),
+            ("p99 = \"1s\"", "p99 = 1", ["p99 = 1", "such as \"500TB\" or \"200ms\""]),
+            (
+                "capacity = \"500TB\"",
+                "capacity = \"500\"",
+                ["capacity = \"500\" is 500 bytes", "without a unit"],
+            ),
             ("racks = 4\n", "racks = 0\n", ["constraints: racks = 0", "1 to 100000"]),
+            (
+                "growth_a_year = 0.2",
+                "growth_a_year = 20.0",
+                ["growth_a_year = 20", "(0.2 is 20 %)"],
+            ),
+            (
+                "failures_a_year = 0.015",
+                "failures_a_year = 1.5",
+                ["failures_a_year = 1.5", "(0.015 is 1.5 %)"],
+            ),
+            (
+                "size = \"10MB\"",
+                "size = \"10GB\"",
+                ["size = \"10GB\"", "expected 1 byte to 5 GiB"],
+            ),
+            (
+                "memory = \"64GiB\"",
+                "memory = \"64\"",
+                ["memory = \"64\"", "without a unit"],
+            ),
+            (
+                "size = \"16TB\"",
+                "size = \"16\"",
+                ["drive \"disk-16t\": size = \"16\"", "without a unit"],
+            ),
             ("racks = 4\n", "", ["units_per_rack", "without racks"]),
             (
                 "power_per_rack = 8000",
@@ -257,13 +319,27 @@ pub(crate) mod tests {
             (
                 "failures_a_year = 0.015",
                 "failures_a_year = -1.0",
-                ["failures_a_year = -1", "0 to 10"],
+                ["failures_a_year = -1", "expected 0 to 1"],
             ),
         ] {
             let why = wrong(from, to);
             for part in parts {
                 assert!(why.contains(part), "{why}");
             }
+        }
+    }
+
+    #[test]
+    fn a_section_that_is_missing_is_named() {
+        for (text, section) in [
+            ("drive = []\n", "[[server]]"),
+            ("server = []\ndrive = []\n", "[workload]"),
+        ] {
+            let why = PurchaseInventory::read(text).unwrap_err().what;
+            assert!(
+                why.contains(&format!("there is no section {section}: `martlet advise catalogue`")),
+                "{why}"
+            );
         }
     }
 
@@ -296,7 +372,11 @@ pub(crate) mod tests {
         let on_flash = "listing_drive = \"flash-4t\"\nlisting_drives = 2\nindex_on_flash = true\nreplicas = 2";
         assert!(read(&[]).is_ok() && read(&[("replicas = 2", on_flash)]).is_ok());
         for (from, to, part) in [
-            ("\"gateway-16\"", "\"storage-12\"", "roles do not have \"gateway\""),
+            (
+                "\"gateway-16\"",
+                "\"storage-12\"",
+                "roles do not have \"gateway\": expected one of gateway-16, gateway-32",
+            ),
             ("\"storage-12\"", "\"gateway-32\"", "roles do not have \"storage\""),
             ("drives = 12", "drives = 15", "\"storage-12\" has 14 bays"),
             ("replicas = 2", "index_on_flash = true", "of kind flash"),
@@ -308,6 +388,11 @@ pub(crate) mod tests {
             ("replicas = 2", "listing_drives = 2", "without listing_drive"),
             ("replicas = 2", "balancers = 2", "without balancer"),
             ("replicas = 2", "mixed_weight = 2.0", "without mixed_nodes"),
+            (
+                "replicas = 2",
+                "mixed_nodes = 2",
+                "roles of \"storage-12\" do not have \"gateway\"",
+            ),
             ("replicas = 2", "parity = 2", "either replicas, or data and parity"),
             (
                 "storage_nodes = 6\ndrive = \"disk-16t\"\ndrives = 12",
@@ -318,6 +403,16 @@ pub(crate) mod tests {
             let why = read(&[(from, to)]).unwrap_err().what;
             assert!(why.starts_with("design: ") && why.contains(part), "{why}");
         }
+    }
+
+    #[test]
+    fn a_currency_is_no_command_of_a_terminal() {
+        let text = STARTER.replacen("\"EUR\"", "\"\\u001b[31mX\"", 1);
+        let why = PurchaseInventory::read(&text).unwrap_err().what;
+        assert!(
+            why.starts_with("currency = ") && why.ends_with("without control characters"),
+            "{why}"
+        );
     }
 
     proptest::proptest! {

@@ -124,7 +124,11 @@ pub async fn run(
 
 async fn see(arguments: &LookArguments, peers: &Peers) -> Result<ClusterSight, Fault> {
     let world = peers.world();
-    let conf = SwiftConf::load_from_dir(&arguments.swift_dir).map_err(|error| Fault::caller(error.to_string()))?;
+    let conf = SwiftConf::load_from_dir(&arguments.swift_dir).map_err(|error| {
+        Fault::caller(format!(
+            "{error}: look on a node of the cluster, or name a folder with its swift.conf and rings by --swift-dir"
+        ))
+    })?;
     let mut sight = ClusterSight {
         at: world.clock.now().as_f64(),
         ..ClusterSight::default()

@@ -21,11 +21,13 @@
 //! | one run of `martlet bench`, what was busy meanwhile | `measure/load.rs` |
 //! | whether limits limited it, what stood for what | `measure/outcome.rs` |
 //! | folders of a measurement, leftovers | `measure/scratch.rs` |
+//! | what a plan asks of this machine, one measurement at a time | `measure/machine.rs` |
 
 pub mod cluster;
 mod devices;
 pub mod limits;
 pub mod load;
+mod machine;
 mod namespaces;
 mod network;
 mod outcome;
@@ -93,6 +95,11 @@ async fn measure(line: &MeasureArguments, world: &World, console: &mut Console<'
             line.plan.display()
         )));
     }
+    let processors = cluster::allowed_processors(world)?.len();
+    let note = machine::check(world, &plan, processors, !line.unlimited);
+    let note = note.map_err(|fault| fault.within(line.plan.display()))?;
+    let _only = machine::only_measurement()?;
+    note.map_or(Ok(()), |note| tell(console, &note))?;
     let program = match &line.program {
         Some(program) => absolute(world, program)?,
         None => absolute(world, Path::new(RUNNING))?,
@@ -196,6 +203,9 @@ impl Measurement<'_> {
         for attempt in 1.. {
             let cluster = (&mut *cluster, folder);
             let found = load::load(world, plan, &self.program, cluster, run, &self.output).await?;
+            if let Some(why) = found.from_memory(plan) {
+                return Err(Fault::caller(why));
+            }
             match found.unlimited(plan) {
                 None => return Ok(found),
                 Some(why) if attempt == ATTEMPTS => return Err(Fault::caller(why)),

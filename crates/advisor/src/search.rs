@@ -10,11 +10,14 @@
 //! |---|---|
 //! | a cluster that could be bought: model, bill, totals | `search/design.rs` |
 //! | the least numbers that bear a goal | `search/least.rs` |
-//! | constraints that contradict each other | `search/conflict.rs` |
+//! | constraints that contradict each other | `search/conflict.rs`, `search/constraint.rs` |
+//! | how many racks servers need | `search/racks.rs` |
 
 pub mod conflict;
+pub mod constraint;
 pub mod design;
 pub mod least;
+pub mod racks;
 
 use crate::inventory::{DriveKind, PurchaseInventory};
 use crate::model::rates::SoftwareRates;

@@ -160,6 +160,20 @@ fn hot_answers_are_the_ordinary_ones() {
     bench.warm("/a/c/small");
 }
 
+#[test]
+fn what_may_not_stay_in_the_page_cache_is_not_kept_either() {
+    let bench = Bench::with(|config| config.keep_cache_size = 4);
+    bench.put("/a/c/long", b"hello");
+    bench.put("/a/c/short", b"hell");
+    wait_until_stable();
+    bench.warm("/a/c/short");
+    bench.get("/a/c/long").unwrap();
+    assert!(bench.hot("/a/c/long").is_none());
+    // Its metadata are asked for without its body.
+    let hot = bench.engine.open_hot(&key("/a/c/long"), OpenOptions::HEAD);
+    assert!(!bench.can_be_hot() || hot.is_some());
+}
+
 type Change = fn(&Bench, &FilesEngine, &str);
 
 /// What may happen to `hello`, and what is to be read then.

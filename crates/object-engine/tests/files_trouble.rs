@@ -79,6 +79,39 @@ fn get(engine: &dyn ObjectEngine) -> Result<Vec<u8>, EngineError> {
     engine.open(&key(NAME), OpenOptions::GET).and_then(read_all)
 }
 
+#[test]
+fn what_is_longer_than_may_stay_leaves_the_page_cache_once_read() {
+    let bench = Bench::new();
+    for (body, keep_cache_size, leaves) in [
+        (&b"hello"[..], 0, true),
+        (b"hello", 4, true),
+        (b"hello", 5, false),
+        (b"", 0, false),
+        (&[7; BIG][..], 0, true),
+        (&[7; BIG][..], 5 << 20, false),
+    ] {
+        let config = FilesConfig {
+            keep_cache_size,
+            ..bench.config()
+        };
+        let engine = bench.start(config);
+        put(&engine, 1, body).unwrap();
+        bench.faults.forgotten();
+        for _ in 0..2 {
+            assert_eq!(get(&engine).unwrap(), body);
+            let expected = if leaves { body.len() as u64 } else { 0 };
+            assert_eq!(
+                bench.faults.forgotten(),
+                expected,
+                "{} bytes, {keep_cache_size}",
+                body.len()
+            );
+        }
+        engine.delete(&key(NAME), at(2)).unwrap();
+        std::fs::remove_dir_all(bench.hash_directory()).unwrap();
+    }
+}
+
 fn spoil(path: &Path, place: u64) {
     use std::os::unix::fs::FileExt;
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();

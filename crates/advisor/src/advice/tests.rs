@@ -3,6 +3,7 @@
 use super::answer;
 use super::pitfalls::Pitfall;
 use crate::inventory::{PurchaseInventory, STARTER};
+use crate::model::limits::Resource;
 use crate::model::rates::SoftwareRates;
 
 /// A cluster in which nothing is wrong.
@@ -148,7 +149,7 @@ fn a_cluster_that_lost_something_bears_less() {
         whole >= bears[0] && bears[0] > bears[1] && bears[1] > bears[2],
         "{whole} {bears:?}"
     );
-    let hours: Vec<f64> = answer.degraded.iter().map(|one| one.hours).collect();
+    let hours: Vec<f64> = answer.degraded.iter().map(|one| one.hours.value).collect();
     assert!(hours[0] < hours[1] && hours[1] < hours[2], "{hours:?}");
     // 12 × 12 drives of 16 TB, 80 % full, at a fifth of 200 MB/s each: 12.8 TB through 143 × 40 MB/s / 2.
     let by_hand = 12.8e12 / (143.0 * 40e6 / 2.0) / 3600.0;
@@ -157,10 +158,16 @@ fn a_cluster_that_lost_something_bears_less() {
 
 #[test]
 fn mixed_nodes_hold_their_share() {
-    let answer = looked_at(&[(
-        "replicas = 3\npart",
-        "mixed_nodes = 4\nmixed_weight = 0.5\nreplicas = 3\npart",
-    )]);
+    let answer = looked_at(&[
+        (
+            "name = \"storage-12\"\nroles = [\"storage\"]",
+            "name = \"storage-12\"\nroles = [\"gateway\", \"storage\"]",
+        ),
+        (
+            "replicas = 3\npart",
+            "mixed_nodes = 4\nmixed_weight = 0.5\nreplicas = 3\npart",
+        ),
+    ]);
     let mixed = answer.mixed.unwrap();
     assert!((mixed.share_of_pieces - 0.2).abs() < 1e-12, "{mixed:?}");
     // No more than their share of two acknowledgements, as they are no faster than the others.
@@ -183,7 +190,32 @@ fn flash_pays_where_it_saves_nodes() {
         ("capacity = \"500TB\"", "capacity = \"300000TB\""),
     ]);
     let metadata = answer.flash.iter().find(|one| one.change.contains("metadata")).unwrap();
-    assert!(metadata.gain > 1.3 && metadata.pays() == Some(true), "{metadata:?}");
+    assert!(
+        metadata.gain.low > 1.0 && metadata.gain.low < metadata.gain.value && metadata.gain.high > metadata.gain.value
+    );
+    assert!(
+        metadata.gain.value > 1.3 && metadata.pays() == Some(true),
+        "{metadata:?}"
+    );
+    assert!(metadata.ends_before.is_none() && !metadata.takes_bays, "{metadata:?}");
+    // Behind a slow balancer, in nodes whose bays are all taken.
+    let answer = looked_at(&[
+        (
+            "listing_drive = \"flash-4t\"\nlisting_drives = 2\nindex_on_flash = true\n",
+            "",
+        ),
+        ("drives = 12\n", "drives = 13\n"),
+        ("throughput = \"80Gbit/s\"", "throughput = \"1Gbit/s\""),
+        ("objects = 200e6", "objects = 200e9"),
+        ("capacity = \"500TB\"", "capacity = \"300000TB\""),
+    ]);
+    let found: Vec<(bool, bool)> = answer
+        .flash
+        .iter()
+        .map(|one| (one.ends_before == Some(Resource::Balancer), one.takes_bays))
+        .collect();
+    // One for listings has a bay, two for metadata have not.
+    assert_eq!(found, [(true, false), (true, true)], "{:?}", answer.flash);
     let flash = looked_at(&[
         ("objects = 200e6", "objects = 200e9"),
         ("capacity = \"500TB\"", "capacity = \"300000TB\""),
@@ -196,10 +228,12 @@ fn flash_pays_where_it_saves_nodes() {
 fn nothing_that_saves_no_node_pays() {
     let change = |price, saved| super::flash::FlashAdvice {
         change: "more memory".to_owned(),
-        gain: 1.1,
+        gain: crate::model::estimate::Estimate::exact(1.1),
         nodes_saved: saved,
         worth_per_node: f64::from(saved) * 1000.0,
         price_per_node: price,
+        ends_before: None,
+        takes_bays: false,
     };
     let verdicts = [
         (None, 0),
@@ -236,7 +270,8 @@ fn the_run_that_confirms_an_answer_has_workers_for_its_load() {
 fn constraints_that_a_design_does_not_meet_are_named_with_their_distance() {
     let unmet = |changes: &[(&str, &str)]| {
         let (inventory, answer) = inventory_and_answer(changes);
-        super::unmet::unmet(&inventory, &answer)
+        let design = inventory.design.as_ref().unwrap().design();
+        super::unmet::unmet(&inventory, &SoftwareRates::built_in().unwrap(), &design, &answer)
     };
     let sound = unmet(&[("budget = 250000", "budget = 2500000"), ("racks = 4", "racks = 40")]);
     assert_eq!(sound, []);
@@ -262,6 +297,18 @@ fn constraints_that_a_design_does_not_meet_are_named_with_their_distance() {
         of("budget").text.contains(", at most 50000: ") && of("budget").text.ends_with(" % more"),
         "{found:?}"
     );
+    // 51.2 TB a node; and nothing makes a drive so fast.
+    assert_eq!(
+        of("capacity").remedy.as_deref(),
+        Some("storage_nodes = 18 would be enough")
+    );
+    assert_eq!(
+        of("zones").remedy.as_deref(),
+        Some("storage_nodes = 13 would be enough")
+    );
+    assert_eq!(of("gateways").remedy.as_deref(), Some("gateways = 2 would be enough"));
+    assert_eq!(of("budget").remedy, None);
+    assert!(of("p99").remedy.as_ref().unwrap().contains("no number of these kinds"));
     assert!(of("p99").has > 1e-3 && of("p99").off > 1.0, "{found:?}");
     assert!(found.is_sorted_by(|one, other| one.off >= other.off), "{found:?}");
     // A load that is not borne has no p99, and throughput counts within the wanted utilisation.
@@ -290,6 +337,6 @@ fn answers_of_buy_meet_all_constraints() {
     for found in crate::search::search(crate::search::PurchaseQuestion::LeastCost, &inventory, &rates, 3) {
         let requests = found.goal.throughput / inventory.mix.bytes_per_request();
         let answer = answer(&inventory, &rates, &found.design, Some(requests));
-        assert_eq!(super::unmet::unmet(&inventory, &answer), []);
+        assert_eq!(super::unmet::unmet(&inventory, &rates, &found.design, &answer), []);
     }
 }

@@ -4,10 +4,13 @@
 //! they must suffice for, resources no busier than they may be), so that an answer of `buy` has nothing unmet.
 
 use super::AdviceAnswer;
+use super::remedies::remedy;
 use crate::inventory::PurchaseInventory;
 use crate::model::estimate::readable;
 use crate::model::limits::Resource;
-use crate::search::conflict::Constraint;
+use crate::model::rates::SoftwareRates;
+use crate::search::constraint::{ALL, Constraint};
+use crate::search::design::ClusterDesign;
 use crate::search::least::Goal;
 use serde::Serialize;
 
@@ -27,6 +30,8 @@ pub struct UnmetConstraint {
     pub off: f64,
     /// The same in words.
     pub text: String,
+    /// What would make the design meet it, in words; none where the constraint itself has to give way.
+    pub remedy: Option<String>,
 }
 
 impl UnmetConstraint {
@@ -52,6 +57,7 @@ impl UnmetConstraint {
             wanted,
             has,
             off,
+            remedy: None,
         })
     }
 
@@ -64,7 +70,12 @@ impl UnmetConstraint {
 }
 
 /// Everything that is not met, what is missed by the largest share first.
-pub fn unmet(inventory: &PurchaseInventory, answer: &AdviceAnswer) -> Vec<UnmetConstraint> {
+pub fn unmet(
+    inventory: &PurchaseInventory,
+    rates: &SoftwareRates,
+    design: &ClusterDesign,
+    answer: &AdviceAnswer,
+) -> Vec<UnmetConstraint> {
     let (wanted, goal) = (&inventory.wanted, Goal::of(&inventory.wanted));
     let busy = |resource| match resource {
         Resource::Balancer => wanted.balancer_utilisation,
@@ -77,8 +88,9 @@ pub fn unmet(inventory: &PurchaseInventory, answer: &AdviceAnswer) -> Vec<UnmetC
         .latency
         .as_ref()
         .map_or(f64::INFINITY, |latency| latency.p99.value);
-    let zones = Some(f64::from(wanted.zones)).filter(|zones| *zones > 1.0);
-    let gateways = (f64::from(wanted.gateways), f64::from(answer.counts.gateways));
+    let (racks, servers) = (design.racks(inventory), design.servers(inventory));
+    let tallest = servers.iter().map(|one| one.units).fold(0.0, f64::max);
+    let hungriest = servers.iter().map(|one| one.power).fold(0.0, f64::max);
     let all = [
         UnmetConstraint::of(
             Constraint::Capacity,
@@ -92,17 +104,31 @@ pub fn unmet(inventory: &PurchaseInventory, answer: &AdviceAnswer) -> Vec<UnmetC
         ),
         UnmetConstraint::of(Constraint::P99, wanted.p99, p99),
         UnmetConstraint::of(Constraint::Budget, wanted.budget, answer.totals.price),
-        UnmetConstraint::of(Constraint::RackUnits, wanted.rack_units, answer.totals.rack_units),
-        UnmetConstraint::of(Constraint::Power, wanted.power, answer.totals.power),
+        UnmetConstraint::of(Constraint::UnitsPerRack, wanted.units_per_rack, tallest),
+        UnmetConstraint::of(Constraint::PowerPerRack, wanted.power_per_rack, hungriest),
+        // Where a server has no room in any rack, units or watts of one are what is not met.
+        UnmetConstraint::of(Constraint::Racks, wanted.racks.map(f64::from), racks.unwrap_or(0.0)),
         UnmetConstraint::of(
             Constraint::YearsToLoss,
             wanted.years_to_loss,
             answer.years_to_loss.value,
         ),
-        UnmetConstraint::of(Constraint::Zones, zones, f64::from(answer.zones)),
-        UnmetConstraint::new("gateways", true, gateways, |value| format!("{value:.0}")),
+        UnmetConstraint::of(
+            Constraint::Zones,
+            Constraint::Zones.value(wanted),
+            f64::from(answer.zones),
+        ),
+        UnmetConstraint::of(
+            Constraint::Gateways,
+            Constraint::Gateways.value(wanted),
+            f64::from(answer.counts.gateways),
+        ),
     ];
     let mut found: Vec<UnmetConstraint> = all.into_iter().flatten().collect();
+    for one in &mut found {
+        let constraint = ALL.iter().find(|constraint| constraint.key() == one.key);
+        one.remedy = constraint.and_then(|constraint| remedy(inventory, rates, design, *constraint));
+    }
     found.sort_by(|one, other| other.off.total_cmp(&one.off));
     found
 }

@@ -4,11 +4,15 @@
 //! made of the noise of a measurement, the error of what was fitted and that of the choice, none of which is assumed.
 //! By theory a curve through points that decide a share h (the leverage) of their own fit is off by σ / √(1 - h) where
 //! it has not seen a point, and by σ √(1 + h) where it is asked for a further one; so σ follows from the one, and the
-//! band from the other.
+//! band from the other. Few points may each decide their fit alone (h is near 1): then that theory would make nothing
+//! of any error, so no more than [`MOST_LEVERAGE`] of it is taken for the curve's.
 //! Always holds: a configuration that the others do not suffice for has an infinite error, and so have all bands.
 
 use super::least_squares::student;
 use crate::model::estimate::Estimate;
+
+/// Of the square of an error, the share that a point's leverage explains at most.
+const MOST_LEVERAGE: f64 = 0.9;
 
 /// A figure of a configuration, and what curves say of it that have not seen it.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +36,10 @@ pub struct UnseenErrors {
 impl UnseenErrors {
     /// Of all figures.
     pub fn of(all: impl Iterator<Item = UnseenFigure>) -> Self {
-        let square = |one: UnseenFigure| (one.predicted / one.measured).ln().powi(2) * (1.0 - one.leverage).max(0.0);
+        let square = |one: UnseenFigure| {
+            let explained = one.leverage.min(MOST_LEVERAGE);
+            (one.predicted / one.measured).ln().powi(2) * (1.0 - explained)
+        };
         let (count, sum) = all.fold((0, 0.0), |(count, sum), one| {
             // No leverage makes an infinite error a finite one.
             let square = if one.predicted.is_finite() {
@@ -87,6 +94,9 @@ mod tests {
         // Points that decide most of their own fit are farther off when they are left out.
         let corners = UnseenErrors::of([1.1; 5].map(|off| figure(off, 0.75)).into_iter());
         assert!((corners.band(50.0, 0.0).high / 50.0 - 1.1f64.powf(2.776 / 2.0)).abs() < 1e-3);
+        // As many parts as points: that they were off is a fact nevertheless.
+        let few = UnseenErrors::of([0.7; 4].map(|off| figure(off, 1.0)).into_iter());
+        assert!(few.band(50.0, 1.0).high > 60.0, "{few:?}");
     }
 
     #[test]

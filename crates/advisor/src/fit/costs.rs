@@ -1,13 +1,14 @@
-//! What a request costs processors, from the processor time of measured nodes: figures for `buy` and `predict`.
+//! What a request costs processors and drives, from measured nodes: figures for `buy` and `predict`.
 //!
 //! A gateway's time for a request is g + S g_b, a storage node's for a piece h + S h_b. Both are fitted by least
 //! squares of relative errors.
 //! Always holds: only runs are used in which the nodes were busy for most of their share, as a busy node takes many
-//! requests at once and so needs less time for each; where too few were, all are, and the figure's source says so. The
-//! band is that in which one more run lies with 95 %. Figures that the runs say nothing of keep their values and
-//! sources.
+//! requests at once and so needs less time for each; where too few were, all are, and the figure's source says so.
+//! Where drives, networks or a balancer were limited, idle nodes say nothing, since others made them idle. The band is
+//! that in which one more run lies with 95 %. Figures that the runs say nothing of keep their values and sources.
 
 use super::least_squares::fit;
+use super::operations;
 use super::runs::{MeasuredCluster, MeasuredRun};
 use crate::model::rates::{MeasuredRange, MeasuredRanges, Rate, SoftwareRates};
 use vocabulary::Fault;
@@ -48,8 +49,9 @@ const STORAGE: KindOfNode = KindOfNode {
 };
 
 impl KindOfNode {
-    /// `pieces` says how many of them a request makes.
-    fn cost(&self, runs: &[MeasuredRun], pieces: impl Fn(&MeasuredRun) -> f64) -> Result<FittedCost, Fault> {
+    /// None where something else was the limit. `pieces` says how many of them a request makes.
+    fn cost(&self, runs: &[MeasuredRun], pieces: impl Fn(&MeasuredRun) -> f64) -> Result<Option<FittedCost>, Fault> {
+        let has_other_limits = runs.iter().any(|run| run.cluster.limits.is_some());
         let mut known = vec![];
         for run in runs {
             let (busy, all) = (self.busy)(&run.cluster).ok_or_else(|| {
@@ -66,6 +68,9 @@ impl KindOfNode {
             chosen.map(|(_, row)| row.clone()).collect()
         };
         for (only_busy, why) in [(true, "busy for most of their share"), (false, "not all busy")] {
+            if has_other_limits && !only_busy {
+                return Ok(None);
+            }
             let rows = rows(only_busy);
             let Some(found) = fit(&rows, &vec![1.0; rows.len()]) else {
                 continue;
@@ -75,7 +80,7 @@ impl KindOfNode {
                 && byte > 0.0
             {
                 let bands = rows.iter().map(|row| found.half_band(row));
-                return Ok(FittedCost {
+                return Ok(Some(FittedCost {
                     request,
                     byte,
                     error: bands.fold(0.0, f64::max),
@@ -85,7 +90,7 @@ impl KindOfNode {
                         rows.len(),
                         runs[0].cluster.what
                     ),
-                });
+                }));
             }
         }
         Err(Fault::caller(format!(
@@ -114,40 +119,21 @@ pub fn rates(runs: &[MeasuredRun], base: &SoftwareRates, is_own: bool) -> Result
         false => 1.0,
     };
     let (gateway, storage) = (GATEWAYS.cost(runs, |_| 1.0)?, STORAGE.cost(runs, pieces)?);
-    let mut rates = base.clone();
-    let places = match is_writing {
-        false => [
-            (
-                &mut rates.gateway_read_cpu,
-                &mut rates.gateway_read_cpu_per_byte,
-                gateway,
-            ),
-            (
-                &mut rates.storage_read_cpu,
-                &mut rates.storage_read_cpu_per_byte,
-                storage,
-            ),
-        ],
-        true => [
-            (
-                &mut rates.gateway_write_cpu,
-                &mut rates.gateway_write_cpu_per_byte,
-                gateway,
-            ),
-            (
-                &mut rates.storage_write_cpu,
-                &mut rates.storage_write_cpu_per_byte,
-                storage,
-            ),
-        ],
+    let operations = match is_writing {
+        false => operations::read_operations(runs)?,
+        true => None,
     };
-    for (request, byte, cost) in places {
-        let figure = |value| Rate {
-            value,
-            error: cost.error,
-            source: cost.source.clone(),
-        };
-        (*request, *byte) = (figure(cost.request), figure(cost.byte));
+    if gateway.is_none() && storage.is_none() && operations.is_none() {
+        return Err(Fault::caller(
+            "rates: what these runs measured is no figure of the software: limits of their drives, networks or balancer \
+             ended first, so that no processors were busy for most of their share; measure reads of small objects from limited \
+             drives, or plans that limit processors alone",
+        ));
+    }
+    let mut rates = base.clone();
+    put(&mut rates, is_writing, [gateway, storage]);
+    if let Some(operations) = operations {
+        rates.read_operations_indexed = operations;
     }
     let kind = if is_writing { "writes" } else { "reads" };
     let source = format!("fitted through {} runs ({kind})", runs.len());
@@ -165,6 +151,37 @@ pub fn rates(runs: &[MeasuredRun], base: &SoftwareRates, is_own: bool) -> Result
         },
     );
     Ok(rates)
+}
+
+/// Puts costs of gateways and of storage nodes in, where they are known.
+fn put(rates: &mut SoftwareRates, is_writing: bool, costs: [Option<FittedCost>; 2]) {
+    let places = match is_writing {
+        false => [
+            (&mut rates.gateway_read_cpu, &mut rates.gateway_read_cpu_per_byte),
+            (&mut rates.storage_read_cpu, &mut rates.storage_read_cpu_per_byte),
+        ],
+        true => [
+            (&mut rates.gateway_write_cpu, &mut rates.gateway_write_cpu_per_byte),
+            (&mut rates.storage_write_cpu, &mut rates.storage_write_cpu_per_byte),
+        ],
+    };
+    for ((request, byte), cost) in places.into_iter().zip(costs) {
+        let Some(cost) = cost else { continue };
+        let figure = |value| Rate {
+            value,
+            error: cost.error,
+            source: cost.source.clone(),
+        };
+        (*request, *byte) = (figure(cost.request), figure(cost.byte));
+    }
+}
+
+/// Which figures are not those of before, and which are, by their names.
+pub fn taken(before: &SoftwareRates, after: &SoftwareRates) -> (Vec<&'static str>, Vec<&'static str>) {
+    let both = before.all().into_iter().zip(after.all());
+    let (new, kept): (Vec<_>, Vec<_>) = both.partition(|((_, before), (_, after))| before != after);
+    let names = |all: Vec<((&'static str, _), _)>| all.into_iter().map(|((name, _), _)| name).collect();
+    (names(new), names(kept))
 }
 
 /// What the runs had, beside what was measured before.
@@ -193,7 +210,8 @@ fn ranges(runs: &[MeasuredRun], before: MeasuredRanges) -> MeasuredRanges {
 
 #[cfg(test)]
 mod tests {
-    use super::rates;
+    use super::{rates, taken};
+    use crate::fit::device_limits::DeviceLimits;
     use crate::fit::runs::{MeasuredCluster, MeasuredRun};
     use crate::model::rates::SoftwareRates;
 
@@ -253,6 +271,24 @@ mod tests {
         let mut unknown = runs(0.0);
         unknown[0].cluster.gateways_busy = None;
         assert!(why(&unknown).contains("4096: what it loaded does not say"));
+        // Another limit made them idle: then their costs stay as they were, and there may be no figure at all.
+        let limited = |gateways: f64, drive_reads: Option<f64>| {
+            let mut runs = runs(0.0);
+            for run in &mut runs {
+                run.cluster.gateway_processors = Some(gateways);
+                run.cluster.storage_processors = Some(4.0);
+                run.cluster.drive_reads = drive_reads;
+                run.cluster.limits = Some(DeviceLimits {
+                    drives: drive_reads.map(|_| 1),
+                    balancer: Some(1e9),
+                    ..DeviceLimits::default()
+                });
+            }
+            runs
+        };
+        assert!(why(&limited(4.0, None)).contains("no figure of the software"));
+        let found = rates(&limited(4.0, Some(100.0)), &built_in, false).unwrap();
+        assert_eq!(taken(&built_in, &found).0, ["read_operations_indexed"]);
         // Idle nodes are used where no others are there, and that is said.
         let mut idle = runs(0.0);
         idle.iter_mut()

@@ -38,6 +38,12 @@ pub struct MeasuredCluster {
     /// See `gateways_busy`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_busy: Option<f64>,
+    /// Operations a second that read, of all limited drives, with metadata in memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive_reads: Option<f64>,
+    /// Operations a second that wrote, without those of the file system's journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive_writes: Option<f64>,
     /// What its drives, networks and balancer bear, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<DeviceLimits>,
@@ -55,6 +61,8 @@ impl MeasuredCluster {
             storage_processors: None,
             gateways_busy: None,
             storage_busy: None,
+            drive_reads: None,
+            drive_writes: None,
             limits: None,
         }
     }
@@ -107,6 +115,11 @@ pub fn cluster(text: &str) -> Result<MeasuredCluster, Fault> {
         read.gateways_busy,
         read.storage_busy,
     ];
+    for (key, operations) in [("drive_reads", read.drive_reads), ("drive_writes", read.drive_writes)] {
+        if let Some(operations) = operations.filter(|one| !(one.is_finite() && *one >= 0.0)) {
+            return Err(Fault::caller(format!("{key} = {operations}: expected 0 or more")));
+        }
+    }
     match numbers.into_iter().flatten().all(|one| one.is_finite() && one > 0.0) {
         true => Ok(read),
         false => Err(Fault::caller(

@@ -1,10 +1,10 @@
 //! Ranges, units and references of an inventory.
 
 use super::file::{
-    FileBalancer, FileConstraints, FileDesign, FileDrive, FileDriveKind, FileProtection, FileRole, FileServer,
-    FileWorkload, InventoryFile,
+    FileBalancer, FileDesign, FileDrive, FileDriveKind, FileProtection, FileRole, FileServer, FileWorkload,
+    InventoryFile,
 };
-use super::{BalancerKind, CatalogueServer, DriveKind, PlannedDesign, PurchaseInventory, Wanted};
+use super::{BalancerKind, CatalogueServer, DriveKind, PlannedDesign, PurchaseInventory};
 use crate::model::cluster::DrivePower;
 use crate::model::estimate::readable;
 use crate::model::workload::{Protection, RequestMix, SizeShare};
@@ -12,6 +12,7 @@ use ring_builder::size;
 use std::collections::BTreeSet;
 use vocabulary::Fault;
 
+mod constraints;
 mod planned;
 
 /// Kinds of one sort that a catalogue has at most, so that every answer is found in seconds.
@@ -22,6 +23,12 @@ const MOST_SIZES: usize = 100;
 const ROUNDING: f64 = 1e-6;
 /// A histogram of sizes is known no better, as a share of what is stored.
 const HISTOGRAM_ERROR: f64 = 0.05;
+/// Bytes of an object at most, as Swift's `max_file_size` is: what is larger is stored in segments.
+const LARGEST_OBJECT: f64 = 5_368_709_122.0;
+/// Bytes of memory, and of a drive, at least: less is a number whose unit was forgotten.
+const LEAST_ROOM: f64 = 16e6;
+/// Bytes a second at least, for the same reason.
+const LEAST_SPEED: f64 = 1e3;
 /// Money, watts and counts beyond this are mistakes.
 const HUGE: f64 = 1e15;
 
@@ -43,6 +50,21 @@ impl Section {
         }
     }
 
+    /// A share, which may have been written in percent.
+    fn share(&self, key: &str, value: f64, (least, most): (f64, f64)) -> Result<f64, Fault> {
+        self.number(key, value, (least, most)).map_err(|fault| {
+            let percent = (value * 1e6).round() / 1e6;
+            match value > most && value <= 100.0 * most {
+                true => Fault::caller(format!(
+                    "{} ({} is {percent} %)",
+                    fault.what,
+                    (value * 1e4).round() / 1e6
+                )),
+                false => fault,
+            }
+        })
+    }
+
     fn count(&self, key: &str, value: u32, (least, most): (u32, u32)) -> Result<u32, Fault> {
         self.number(key, f64::from(value), (f64::from(least), f64::from(most)))?;
         Ok(value)
@@ -52,8 +74,33 @@ impl Section {
         let wrong = |why: &dyn std::fmt::Display| Fault::caller(format!("{}: {key} = {text:?}: {why}", self.0));
         match read(text) {
             Ok(value) if value > 0.0 && value < 1e24 => Ok(value),
+            Ok(value) if value > 0.0 => Err(wrong(&"there is not so much")),
             Ok(_) => Err(wrong(&"expected more than nothing")),
             Err(fault) => Err(wrong(&fault)),
+        }
+    }
+
+    /// Bytes that a part has, whose unit was not forgotten.
+    fn room(&self, key: &str, text: &str) -> Result<f64, Fault> {
+        match self.positive(key, text, size::bytes)? {
+            room if room >= LEAST_ROOM => Ok(room),
+            room => Err(Fault::caller(format!(
+                "{}: {key} = {text:?} is {room} bytes: expected {} or more; what stands without a unit is bytes",
+                self.0,
+                shown(LEAST_ROOM)
+            ))),
+        }
+    }
+
+    /// Bytes a second that a part bears, whose unit was not forgotten.
+    fn speed(&self, key: &str, text: &str) -> Result<f64, Fault> {
+        match self.positive(key, text, speed)? {
+            bears if bears >= LEAST_SPEED => Ok(bears),
+            bears => Err(Fault::caller(format!(
+                "{}: {key} = {text:?} is {} bytes a second: expected 1kB/s or more, such as 25Gbit/s or 200MB/s",
+                self.0,
+                readable(bears)
+            ))),
         }
     }
 
@@ -110,8 +157,8 @@ fn server(file: FileServer) -> Result<CatalogueServer, Fault> {
         is_storage: file.roles.contains(&FileRole::Storage),
         price: section.number("price", file.price, (0.0, HUGE))?,
         cores: section.number("cores", file.cores, (0.01, 4096.0))?,
-        memory: section.positive("memory", &file.memory, size::bytes)?,
-        network: section.positive("network", &file.network, speed)?,
+        memory: section.room("memory", &file.memory)?,
+        network: section.speed("network", &file.network)?,
         bays: section.count("bays", file.bays, (0, 1000))?,
         power: section.number("power", file.power, (0.0, 1e6))?,
         rack_units: section.number("rack_units", file.rack_units, (0.0, 100.0))?,
@@ -125,12 +172,12 @@ fn drive(file: FileDrive) -> Result<DriveKind, Fault> {
     Ok(DriveKind {
         is_flash: file.kind == FileDriveKind::Flash,
         price: section.number("price", file.price, (0.0, HUGE))?,
-        size: section.positive("size", &file.size, size::bytes)?,
+        size: section.room("size", &file.size)?,
         bears: DrivePower {
-            transfer: section.positive("transfer", &file.transfer, speed)?,
+            transfer: section.speed("transfer", &file.transfer)?,
             operations: section.number("operations", file.operations, (1.0, 1e8))?,
         },
-        failures_a_year: section.number("failures_a_year", file.failures_a_year, (0.0, 10.0))?,
+        failures_a_year: section.share("failures_a_year", file.failures_a_year, (0.0, 1.0))?,
         power: section.number("power", file.power, (0.0, 1000.0))?,
         name: file.name,
     })
@@ -140,7 +187,7 @@ fn balancer(file: FileBalancer) -> Result<BalancerKind, Fault> {
     let section = Section::named("balancer", &file.name);
     Ok(BalancerKind {
         price: section.number("price", file.price, (0.0, HUGE))?,
-        throughput: section.positive("throughput", &file.throughput, speed)?,
+        throughput: section.speed("throughput", &file.throughput)?,
         power: section.number("power", file.power, (0.0, 1e6))?,
         rack_units: section.number("rack_units", file.rack_units, (0.0, 100.0))?,
         name: file.name,
@@ -168,7 +215,7 @@ fn mix(file: FileWorkload) -> Result<RequestMix, Fault> {
         ("writes", file.writes),
         ("deletes", file.deletes),
     ] {
-        section.number(key, share, (0.0, 1.0))?;
+        section.share(key, share, (0.0, 1.0))?;
     }
     let all = file.reads + file.writes + file.deletes;
     if (all - 1.0).abs() > ROUNDING {
@@ -181,15 +228,24 @@ fn mix(file: FileWorkload) -> Result<RequestMix, Fault> {
     let mut sizes = vec![];
     for one in &file.sizes {
         let section = Section::named("workload: size", &one.size);
+        let size = section.positive("size", &one.size, size::bytes)?;
+        if !(1.0..=LARGEST_OBJECT).contains(&size) {
+            return Err(Fault::caller(format!(
+                "workload: size = {:?}: expected 1 byte to 5 GiB; larger objects are stored in segments: say how large \
+                 those are",
+                one.size
+            )));
+        }
         sizes.push(SizeShare {
-            size: section.positive("size", &one.size, size::bytes)?,
-            share: section.number("share", one.share, (0.0, 1.0))?,
+            size,
+            share: section.share("share", one.share, (0.0, 1.0))?,
         });
     }
     let all: f64 = sizes.iter().map(|one| one.share).sum();
     if (all - 1.0).abs() > ROUNDING {
         return Err(Fault::caller(format!(
-            "workload: shares of sizes add up to {all}: expected 1"
+            "workload: shares of sizes add up to {}: expected 1",
+            (all * 1e6).round() / 1e6
         )));
     }
     if file.reads + file.writes <= 0.0 {
@@ -204,60 +260,6 @@ fn mix(file: FileWorkload) -> Result<RequestMix, Fault> {
         sizes,
         objects: section.number("objects", file.objects, (0.0, HUGE))?,
         containers: section.number("containers", file.containers, (1.0, HUGE))?,
-    })
-}
-
-fn wanted(file: &FileConstraints) -> Result<Wanted, Fault> {
-    let section = Section("constraints".to_owned());
-    let number = |key, value: Option<f64>, usual, range| section.number(key, value.unwrap_or(usual), range);
-    let quantity = |key, text: &Option<String>, read: fn(&str) -> Result<f64, Fault>| {
-        text.as_deref()
-            .map(|text| section.positive(key, text, read))
-            .transpose()
-    };
-    let racks = file
-        .racks
-        .map(|racks| section.count("racks", racks, (1, 100_000)).map(f64::from))
-        .transpose()?;
-    for (key, value) in [
-        ("units_per_rack", file.units_per_rack),
-        ("power_per_rack", file.power_per_rack),
-    ] {
-        if value.is_some() && racks.is_none() {
-            let why =
-                format!("constraints: {key} has no effect without racks: say how many there are, or leave it out");
-            return Err(Fault::caller(why));
-        }
-    }
-    let power = file
-        .power_per_rack
-        .map(|watts| section.number("power_per_rack", watts, (1.0, 1e6)))
-        .transpose()?;
-    Ok(Wanted {
-        capacity: quantity("capacity", &file.capacity, size::bytes)?,
-        throughput: quantity("throughput", &file.throughput, speed)?,
-        budget: file
-            .budget
-            .map(|budget| section.number("budget", budget, (0.0, HUGE)))
-            .transpose()?,
-        p99: quantity("p99", &file.p99, seconds)?,
-        rack_units: match racks {
-            Some(racks) => Some(racks * number("units_per_rack", file.units_per_rack, 42.0, (1.0, 100.0))?),
-            None => None,
-        },
-        power: racks.zip(power).map(|(racks, watts)| racks * watts),
-        years_to_loss: file
-            .years_to_loss
-            .map(|years| section.number("years_to_loss", years, (0.0, 1e30)))
-            .transpose()?,
-        zones: section.count("zones", file.zones.unwrap_or(1), (1, 1000))?,
-        growth_a_year: number("growth_a_year", file.growth_a_year, 0.0, (-0.9, 100.0))?,
-        years: number("years", file.years, 0.0, (0.0, 20.0))?,
-        fill: number("fill", file.fill, 0.8, (0.01, 1.0))?,
-        utilisation: number("utilisation", file.utilisation, 0.7, (0.01, 1.0))?,
-        balancer_utilisation: number("balancer_utilisation", file.balancer_utilisation, 0.5, (0.01, 1.0))?,
-        rebuild_share: number("rebuild_share", file.rebuild_share, 0.2, (0.001, 1.0))?,
-        gateways: section.count("gateways", file.gateways.unwrap_or(2), (1, 10_000))?,
     })
 }
 
@@ -334,19 +336,20 @@ fn design(file: &FileDesign, inventory: &mut PurchaseInventory) -> Result<Planne
     Ok(planned)
 }
 
-/// What the workload says is stored fits into the capacity that is wanted.
-fn room_for_objects(inventory: &PurchaseInventory) -> Result<(), Fault> {
-    let (objects, mean) = (inventory.mix.objects, inventory.mix.mean_size());
-    match inventory.wanted.capacity {
-        Some(capacity) if objects * mean > capacity * (1.0 + HISTOGRAM_ERROR) => Err(Fault::caller(format!(
-            "workload: objects = {objects:.0} of {} on average are {}, and constraints: capacity is {}: expected {:.0} \
-             objects or fewer, other sizes, or more capacity",
-            shown(mean),
-            shown(objects * mean),
-            shown(capacity),
-            (capacity / mean).floor()
+/// Each drive has room for the largest object, or for a fragment of it.
+fn places_for_pieces(inventory: &PurchaseInventory) -> Result<(), Fault> {
+    let largest = inventory.mix.sizes.iter().map(|one| one.size).fold(0.0, f64::max);
+    let shares = inventory.protections.iter().map(|one| one.piece_share());
+    let piece = largest * shares.fold(1.0, f64::min);
+    match inventory.drives.iter().find(|drive| drive.size < piece) {
+        Some(drive) => Err(Fault::caller(format!(
+            "drive {:?}: size is {}, and objects of the workload have up to {}: expected a drive that one fits on, or \
+             smaller objects",
+            drive.name,
+            shown(drive.size),
+            shown(largest)
         ))),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -392,7 +395,12 @@ pub fn checked(file: InventoryFile) -> Result<PurchaseInventory, Fault> {
     named_apart("server", file.server.iter().map(|one| &one.name))?;
     named_apart("drive", file.drive.iter().map(|one| &one.name))?;
     named_apart("balancer", file.balancer.iter().map(|one| &one.name))?;
-    let whole = Section("the file".to_owned());
+    // It would be written to a terminal.
+    if file.currency.chars().any(char::is_control) {
+        let why = "expected a name without control characters";
+        return Err(Fault::caller(format!("currency = {:?}: {why}", file.currency)));
+    }
+    let whole = Section("inventory".to_owned());
     let mut protections: Vec<Protection> = file.protection.iter().map(protection).collect::<Result<_, _>>()?;
     if protections.is_empty() {
         protections.push(Protection::Replicas(3));
@@ -405,7 +413,7 @@ pub fn checked(file: InventoryFile) -> Result<PurchaseInventory, Fault> {
         protections,
         listing_replicas: whole.count("listing_replicas", file.listing_replicas, (1, 10))?,
         mix: mix(file.workload)?,
-        wanted: wanted(&file.constraints)?,
+        wanted: constraints::wanted(&file.constraints)?,
         design: None,
     };
     for (role, is_there) in [
@@ -420,7 +428,8 @@ pub fn checked(file: InventoryFile) -> Result<PurchaseInventory, Fault> {
             return Err(Fault::caller(why));
         }
     }
-    room_for_objects(&inventory)?;
+    constraints::room_for_objects(&inventory)?;
+    places_for_pieces(&inventory)?;
     if let Some(planned) = &file.design {
         inventory.design = Some(design(planned, &mut inventory)?);
     }

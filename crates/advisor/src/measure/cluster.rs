@@ -13,14 +13,15 @@
 mod configuration;
 mod nodes;
 
-use super::limits::ControlGroups;
+use super::limits::{ControlGroups, LimitedDriveWork};
 use super::network::{self, ClusterNetwork};
 use super::plan::MeasurePlan;
 use super::scratch::{ScratchFolder, make_folders};
 use crate::model::limits::Resource;
 use crate::text_files::write_text;
 use configuration::{ring, swift_conf};
-use nodes::{HOST, ROLES, RunningNode, StartedBy, allowed_processors};
+pub use nodes::allowed_processors;
+use nodes::{HOST, ROLES, RunningNode, StartedBy};
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -62,6 +63,8 @@ pub struct NodeUse {
     pub processors: ProcessorUse,
     /// Seconds at their limits of whatever else is limited, one for each limit.
     pub devices: Vec<(Resource, f64)>,
+    /// Of all limited drives together.
+    pub drives: LimitedDriveWork,
 }
 
 fn failed(what: &str, error: &io::Error) -> Fault {
@@ -244,10 +247,12 @@ impl LimitedCluster {
             gateways: sum(&self.gateways)?,
             storage: sum(&self.storage)?,
         };
-        let mut devices = vec![];
+        let (mut devices, mut drives) = (vec![], LimitedDriveWork::default());
         let mut add = |resource, all: &[f64]| devices.extend(all.iter().map(|seconds| (resource, *seconds)));
         for node in &self.storage {
-            add(Resource::Drives, &node.group.as_ref()?.drives_used().ok()?);
+            let (seconds, work) = node.group.as_ref()?.drives_used().ok()?;
+            add(Resource::Drives, &seconds);
+            drives = drives.with(work, |one, other| one + other);
         }
         for (resource, node) in self
             .gateways
@@ -260,7 +265,11 @@ impl LimitedCluster {
                 add(resource, &network::used(&self.world, own, limit));
             }
         }
-        Some(NodeUse { processors, devices })
+        Some(NodeUse {
+            processors,
+            devices,
+            drives,
+        })
     }
 
     /// Where the load finds the account: the balancer, or one address for each gateway.

@@ -8,6 +8,7 @@
 mod drives;
 
 use crate::model::cluster::DrivePower;
+pub use drives::LimitedDriveWork;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -263,19 +264,21 @@ impl NodeGroup {
         &self.folders[self.folders.len() - 1]
     }
 
-    /// Seconds at their limits of all drives until now, four of each.
-    pub fn drives_used(&self) -> io::Result<Vec<f64>> {
+    /// Seconds at their limits of all drives until now, four of each; and what they have done together.
+    pub fn drives_used(&self) -> io::Result<(Vec<f64>, LimitedDriveWork)> {
         let files = drives::use_files(self.version).iter();
         let read = |file: &&str| match self.drives.is_empty() {
             true => Ok(String::new()),
             false => read_special(&self.world, &self.drives_folder().join(file)),
         };
         let texts: Vec<String> = files.map(read).collect::<io::Result<_>>()?;
-        let seconds = self.drives.iter().flat_map(|drive| {
+        let (mut seconds, mut all) = (vec![], LimitedDriveWork::default());
+        for drive in &self.drives {
             let used = drives::used(self.version, &drive.device, &texts);
-            drives::at_limits(used, drive.bears)
-        });
-        Ok(seconds.collect())
+            seconds.extend(drives::at_limits(used, drive.bears));
+            all = all.with(used, |one, other| one + other);
+        }
+        Ok((seconds, all))
     }
 
     /// Seconds of processor time that its processes have used.

@@ -4,6 +4,7 @@
 //! nor the end of the load is in it.
 
 use super::cluster::{LimitedCluster, NodeUse, ProcessorUse};
+use super::limits::LimitedDriveWork;
 use super::namespaces::OWN_GROUP;
 use super::plan::{CONTAINERS, MeasurePlan, PlannedRun};
 use super::scratch::ScratchFolder;
@@ -43,6 +44,8 @@ pub struct BusyShares {
     pub processors: ProcessorUse,
     /// Of each kind of limited device the busiest one, as a share of its limit.
     pub devices: Vec<(Resource, f64)>,
+    /// What all limited drives did in a second.
+    pub drives: LimitedDriveWork,
 }
 
 /// A file that is removed when this is dropped, unless it has moved.
@@ -243,6 +246,7 @@ fn busy(seen: &[(f64, NodeUse)]) -> Option<BusyShares> {
             storage: (last.processors.storage - first.processors.storage) / lasted,
         },
         devices,
+        drives: last.drives.with(first.drives, |now, before| (now - before) / lasted),
     })
 }
 
@@ -287,7 +291,7 @@ fn workload_text(plan: &MeasurePlan, run: &PlannedRun, endpoints: &[String]) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::{NodeUse, ProcessorUse, busy};
+    use super::{LimitedDriveWork, NodeUse, ProcessorUse, busy};
     use crate::model::limits::Resource;
 
     #[test]
@@ -295,10 +299,18 @@ mod tests {
         let used = |gateways, storage| NodeUse {
             processors: ProcessorUse { gateways, storage },
             devices: vec![(Resource::Drives, gateways), (Resource::Drives, storage)],
+            drives: LimitedDriveWork {
+                reads: 100.0 * storage,
+                ..LimitedDriveWork::default()
+            },
         };
         let seen = [(2.0, used(1.0, 5.0)), (3.0, used(1.1, 5.1)), (4.0, used(1.4, 5.6))];
         let found = busy(&seen).unwrap();
         assert!((found.processors.gateways - 0.2).abs() < 1e-9 && (found.processors.storage - 0.3).abs() < 1e-9);
+        assert!(
+            (found.drives.reads - 30.0).abs() < 1e-9 && found.drives.writes == 0.0,
+            "{found:?}"
+        );
         // The busiest of a kind.
         assert!(matches!(found.devices[..], [(Resource::Drives, share)] if (share - 0.3).abs() < 1e-9));
         assert_eq!((busy(&seen[..1]), busy(&[])), (None, None));

@@ -3,7 +3,8 @@
 //! Always holds: a run that something else limited is not taken for one of its cluster; a result names each limit, and
 //! what had none.
 
-use super::load::LoadedRun;
+use super::limits::LimitedDriveWork;
+use super::load::{BusyShares, LoadedRun};
 use super::plan::{CONTAINERS, MeasurePlan};
 use crate::fit;
 use crate::fit::device_limits::DeviceLimits;
@@ -13,6 +14,9 @@ use vocabulary::Fault;
 
 /// Of what a closed loop must use at least, the share below which something else was the limit.
 const LIMITED: f64 = 0.8;
+/// Of the bytes of bodies that are read, the share that comes from limited drives at least: workers that read an object
+/// at the same time have it from the drive once.
+const FROM_DRIVES: f64 = 0.5;
 
 impl LoadedRun {
     /// Why the limits that were set were not what limited the run; none where they were, or where there were none.
@@ -45,6 +49,23 @@ impl LoadedRun {
                 gateways_used * 100.0,
                 nodes_used * 100.0,
                 self.devices(", ")
+            )
+        })
+    }
+
+    /// Why reads were none of the limited drives; none where they were, or where there are no such drives.
+    pub fn from_memory(&self, plan: &MeasurePlan) -> Option<String> {
+        let busy = self.busy.as_ref().filter(|_| plan.drive.is_some())?;
+        let asked = self.measured.0 * plan.reads * self.run.size as f64;
+        (busy.drives.read < FROM_DRIVES * asked).then(|| {
+            format!(
+                "{}: its drives read {} MB/s, and the load {} MB/s of bodies: objects came from memory, so that limits of \
+                 drives did not hold: expected more objects for {} workers, and a program that keeps nothing where \
+                 keep_cache_size = 0",
+                self.run.name,
+                readable(busy.drives.read / 1e6),
+                readable(asked / 1e6),
+                self.run.workers
             )
         })
     }
@@ -91,7 +112,7 @@ impl LoadedRun {
                  storage_busy = {:.6}\n{}",
                 busy.processors.gateways,
                 busy.processors.storage,
-                self.device_limits(plan)
+                drive_operations(plan, busy) + &self.device_limits(plan)
             );
         }
         text
@@ -99,21 +120,34 @@ impl LoadedRun {
 
     /// The section of what is limited beside processors.
     fn device_limits(&self, plan: &MeasurePlan) -> String {
-        let limits = DeviceLimits {
-            drives: plan.drive.map(|_| plan.drives),
-            drive_transfer: plan.drive.map(|drive| drive.transfer),
-            drive_operations: plan.drive.map(|drive| drive.operations),
-            gateway_network: plan.gateway.network,
-            storage_network: plan.storage.network,
-            balancer: plan.balancer,
-        };
-        match limits.text() {
+        match device_limits(plan).text() {
             text if text.is_empty() => text,
             text => format!(
                 "\n# How busy the busiest was: {}\n[limits]\n{text}",
                 self.devices(", ").trim_start_matches(", ")
             ),
         }
+    }
+}
+
+/// What is limited beside processors.
+pub fn device_limits(plan: &MeasurePlan) -> DeviceLimits {
+    DeviceLimits {
+        drives: plan.drive.map(|_| plan.drives),
+        drive_transfer: plan.drive.map(|drive| drive.transfer),
+        drive_operations: plan.drive.map(|drive| drive.operations),
+        gateway_network: plan.gateway.network,
+        storage_network: plan.storage.network,
+        balancer: plan.balancer,
+    }
+}
+
+/// Operations of limited drives, for the rates that are made of them.
+fn drive_operations(plan: &MeasurePlan, busy: &BusyShares) -> String {
+    let LimitedDriveWork { reads, writes, .. } = busy.drives;
+    match plan.drive {
+        Some(_) => format!("drive_reads = {reads:.6}\ndrive_writes = {writes:.6}\n"),
+        None => String::new(),
     }
 }
 
@@ -202,6 +236,7 @@ mod tests {
     use crate::fit::runs::cluster;
     use crate::inventory::PurchaseInventory;
     use crate::measure::cluster::ProcessorUse;
+    use crate::measure::limits::LimitedDriveWork;
     use crate::measure::load::{BusyShares, Draft, LoadedRun};
     use crate::measure::plan::MeasurePlan;
     use crate::model::limits::Resource;
@@ -227,6 +262,7 @@ mod tests {
             busy: Some(BusyShares {
                 processors: ProcessorUse { gateways, storage },
                 devices: vec![],
+                drives: LimitedDriveWork::default(),
             }),
         };
         assert_eq!(run(0.19, 0.21).unlimited(&plan), None);
@@ -284,6 +320,11 @@ mod tests {
                     storage: 0.05,
                 },
                 devices: vec![(Resource::Drives, drives), (Resource::GatewayNetwork, 0.1)],
+                drives: LimitedDriveWork {
+                    read: drives * 10e6,
+                    reads: drives * 100.0,
+                    ..LimitedDriveWork::default()
+                },
             }),
         };
         // 16 of 16 + 7 - 1, and four fifths of that.
@@ -293,7 +334,15 @@ mod tests {
             why.contains("storage nodes 6 % of their limits, drives of objects 57 %, gateways' networks 10 %"),
             "{why}"
         );
+        // 190 objects of 96 KiB are 18.7 MB: half of that comes from the drives at least.
+        assert_eq!(run(0.95).from_memory(&plan), None);
+        let why = run(0.9).from_memory(&plan).unwrap();
+        assert!(
+            why.contains("its drives read 9.00 MB/s, and the load 18.7 MB/s of bodies"),
+            "{why}"
+        );
         let text = run(0.9).cluster(&plan);
+        assert_eq!(cluster(&text).unwrap().drive_reads, Some(90.0), "{text}");
         for part in [
             "limited to 20.0 MB/s and 100 operations a second",
             "(5.00 MB/s for each gateway, no limit for a storage node, in each direction)",

@@ -21,11 +21,8 @@ const MOST_SECONDS: u32 = 3600;
 pub const CONTAINERS: u32 = 4;
 /// Of a drive's room, the share that objects of a load may take on average: some drives get more than others.
 const FILL: f64 = 0.5;
-/// Bytes of an object up to which a storage node answers reads from memory (the `files` engine reads as much with the
-/// metadata, and keeps what it read of it lately), however its drives are limited.
-const FROM_MEMORY: u64 = 65_536;
 /// Bytes that a piece takes beside its own.
-const PIECE_ROOM: f64 = 8192.0;
+pub const PIECE_ROOM: f64 = 8192.0;
 /// Bytes of a limited drive: a file system with a journal, and a file that a control group's bounds do not matter to.
 const ROOM: (f64, f64) = (64e6, 1e13);
 
@@ -112,7 +109,7 @@ pub struct PlannedRun {
 impl MeasurePlan {
     /// Reads a file's text; `inventory` reads the one that it names.
     pub fn read(text: &str, inventory: impl FnOnce(&Path) -> Result<PurchaseInventory, Fault>) -> Result<Self, Fault> {
-        let file: PlanFile = toml::from_str(text).map_err(|error| Fault::caller(error.to_string().trim_end()))?;
+        let file: PlanFile = toml::from_str(text).map_err(|error| Fault::caller(file::explained(text, &error)))?;
         let inventory = file.inventory.as_deref().map(inventory).transpose()?;
         let nodes = ResolvedNodes::of(&file, &Kinds(inventory.as_ref()))?;
         let room = size::bytes(&file.drive_room)
@@ -153,7 +150,7 @@ impl MeasurePlan {
         let numbers = |name: &str, all: &[u32], most: u32| match all.iter().find(|one| !(1..=most).contains(*one)) {
             Some(one) => Err(Fault::caller(format!("{name}: {one}: expected 1 to {most}"))),
             None if all.is_empty() => Err(Fault::caller(format!("{name}: expected one number or more"))),
-            None => Ok(()),
+            None => once(name, all),
         };
         numbers("gateways", &self.gateways, 64)?;
         numbers("storage_nodes", &self.storage_nodes, 64)?;
@@ -169,10 +166,18 @@ impl MeasurePlan {
         }
         numbers("objects", &[self.objects], 100_000)?;
         numbers("drives", &[self.drives], 64)?;
-        numbers("replicas", &[self.replicas], self.drives * least(&self.storage_nodes))?;
+        let places = self.drives * least(&self.storage_nodes);
+        if !(1..=places).contains(&self.replicas) {
+            return Err(Fault::caller(format!(
+                "replicas = {}: the smallest cluster of the plan has {places} drives: expected 1 to {places}, or more drives or \
+                 storage_nodes",
+                self.replicas
+            )));
+        }
         if self.sizes.is_empty() || self.sizes.iter().any(|size| !(1..=1 << 30).contains(size)) {
             return Err(Fault::caller("sizes: expected one or more of 1 to 1073741824 bytes"));
         }
+        once("sizes", &self.sizes)?;
         // `bench` takes percents.
         if !(0.0..=1.0).contains(&self.reads) || (self.reads * 100.0 - self.read_percent()).abs() > 1e-9 {
             let why = format!("reads = {}: expected 0 to 1, in hundredths", self.reads);
@@ -190,16 +195,10 @@ impl MeasurePlan {
         Ok(())
     }
 
-    /// Objects of all sizes fit on the limited drives of the smallest cluster, and are read from them.
+    /// Objects of all sizes fit on the limited drives of the smallest cluster.
     fn check_room(&self) -> Result<(), Fault> {
         if self.drive.is_none() {
             return Ok(());
-        }
-        if let Some(size) = self.sizes.iter().find(|size| self.reads > 0.0 && **size <= FROM_MEMORY) {
-            return Err(Fault::caller(format!(
-                "sizes: {size}: storage nodes read objects of up to {FROM_MEMORY} bytes from memory, whatever limits their \
-                 drives: expected larger ones, reads = 0, or drives without limits"
-            )));
         }
         let drives = f64::from(self.drives * least(&self.storage_nodes));
         let bytes: f64 = self.sizes.iter().map(|size| *size as f64 + PIECE_ROOM).sum();
@@ -263,6 +262,15 @@ impl MeasurePlan {
     }
 }
 
+/// Runs of a number that stands there twice would be taken for each other.
+fn once<T: Copy + PartialEq + std::fmt::Display>(name: &str, all: &[T]) -> Result<(), Fault> {
+    let twice = (1..all.len()).find(|at| all[..*at].contains(&all[*at]));
+    twice.map_or(Ok(()), |at| {
+        let why = "stands there twice: expected each once; `repeats` says how often each is measured";
+        Err(Fault::caller(format!("{name}: {} {why}", all[at])))
+    })
+}
+
 fn least(all: &[u32]) -> u32 {
     all.iter().copied().min().unwrap_or(1)
 }
@@ -323,6 +331,27 @@ mod tests {
         // What the plan says itself goes before what the kind has.
         assert_eq!((drive.transfer, drive.operations), (200e6, 90.0));
         assert_eq!(plan.balancer, Some(10e9 / 8.0));
+        for (to, why) in [
+            (
+                "workers = [32]\ndrives = 15",
+                "drives = 15: \"storage-12\" has 14 bays: expected 14",
+            ),
+            (
+                "workers = [32]\nreplicas = 7",
+                "replicas = 7: the smallest cluster of the plan has 3 drives",
+            ),
+        ] {
+            let text = several.replace("workers = [32]", to);
+            let found = read(&format!("{text}\n[balancer]\nkind = \"balancer-10g\"\n"));
+            assert!(found.as_ref().unwrap_err().what.contains(why), "{found:?}");
+        }
+        let scarce = |_: &std::path::Path| {
+            let most = "name = \"storage-12\"\nmost = 3";
+            PurchaseInventory::read(&STARTER.replace("name = \"storage-12\"", most))
+        };
+        let found = MeasurePlan::read(&format!("{several}\n[balancer]\nkind = \"balancer-10g\"\n"), scarce);
+        let why = "storage_nodes: 4: the inventory has most = 3 of \"storage-12\": expected 3";
+        assert!(found.as_ref().unwrap_err().what.contains(why), "{found:?}");
         let prices = plan.prices.unwrap();
         assert_eq!(
             (prices.gateway, prices.storage, prices.balancer),
@@ -365,8 +394,14 @@ mod tests {
             (
                 "workers = [32]",
                 "workers = [32]\ndrives = 2",
-                "replicas: 3: expected 1 to 2",
+                "replicas = 3: the smallest cluster of the plan has 2 drives: expected 1 to 2",
             ),
+            (
+                "gateways = [1, 2]",
+                "gateways = [2, 2]",
+                "gateways: 2 stands there twice",
+            ),
+            ("[4096, 1048576]", "[4096, 4096]", "sizes: 4096 stands there twice"),
             (
                 "workers = [32]",
                 "workers = [32]\nfirst_port = 65530",
@@ -375,9 +410,9 @@ mod tests {
             ("processors = 0.1", "processors = 0.001", "gateway: processors = 0.001"),
             ("workers = [32]", "wrokers = [32]", "wrokers"),
             (
-                "processors = 0.05",
-                "processors = 1\ntransfer = \"5MB/s\"\noperations = 9",
-                "sizes: 4096: storage nodes read objects of up to 65536 bytes from memory",
+                "workers = [32]",
+                "[[server]]\nname = \"x\"",
+                "this is an inventory, and a plan was expected, which names it by inventory = \"FILE\"",
             ),
             (
                 "processors = 0.05",

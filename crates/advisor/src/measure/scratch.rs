@@ -55,7 +55,13 @@ pub fn make_folders(world: &World, path: &Path) -> Result<(), Fault> {
         make_folders(world, parent)?;
     }
     let made = world.files.make_directory(path);
-    made.map_err(|error| Fault::caller(format!("{}: {error}", path.display())))
+    made.map_err(|error| {
+        let path = path.display();
+        Fault::caller(match error.kind() {
+            io::ErrorKind::AlreadyExists => format!("{path}: it is no folder: name another"),
+            _ => format!("{path}: {error}"),
+        })
+    })
 }
 
 /// Removes data of commands that were killed.

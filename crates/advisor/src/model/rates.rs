@@ -6,7 +6,6 @@ use super::workload::RequestMix;
 use serde::{Deserialize, Serialize};
 use vocabulary::Fault;
 
-/// The figures that come with the program.
 /// The file that comes with the program.
 pub(crate) const BUILT_IN: &str = include_str!("rates.toml");
 
@@ -50,6 +49,21 @@ pub struct MeasuredRanges {
     pub write_share: Option<MeasuredRange>,
     /// Replicas, or fragments.
     pub pieces: Option<MeasuredRange>,
+}
+
+impl MeasuredRanges {
+    /// Every range with its name.
+    fn all(&self) -> [(&'static str, Option<MeasuredRange>); 7] {
+        [
+            ("object_size", self.object_size),
+            ("gateways", self.gateways),
+            ("gateway_cores", self.gateway_cores),
+            ("storage_nodes", self.storage_nodes),
+            ("drives_per_node", self.drives_per_node),
+            ("write_share", self.write_share),
+            ("pieces", self.pieces),
+        ]
+    }
 }
 
 /// All figures.
@@ -143,13 +157,26 @@ impl SoftwareRates {
 
     /// Reads a file's text.
     pub fn read(text: &str) -> Result<Self, Fault> {
-        let rates: Self = toml::from_str(text).map_err(|error| Fault::caller(error.to_string().trim_end()))?;
+        let rates: Self = toml::from_str(text).map_err(|error| {
+            let why = error.to_string();
+            Fault::caller(format!(
+                "{}: `martlet advise rates` prints what is expected",
+                why.trim_end()
+            ))
+        })?;
         for (name, rate) in rates.all() {
             let is_right = rate.value.is_finite() && rate.value > 0.0 && (0.0..=100.0).contains(&rate.error);
             if !is_right {
                 let Rate { value, error, .. } = rate;
                 return Err(Fault::caller(format!(
                     "{name}: value = {value}, error = {error}: expected a value above 0 and an error of 0 to 100"
+                )));
+            }
+        }
+        for (name, range) in rates.measured.all() {
+            if let Some((from, until)) = range.filter(|(from, until)| !(*from >= 0.0 && until >= from)) {
+                return Err(Fault::caller(format!(
+                    "measured: {name} = [{from}, {until}]: expected the least and the most that were measured, 0 or more"
                 )));
             }
         }
@@ -169,16 +196,7 @@ impl SoftwareRates {
             text += &format!("\n[{name}]\nvalue = {value:?}\nerror = {error:?}\nsource = {source}\n");
         }
         text += "\n[measured]\n";
-        let measured = &self.measured;
-        for (name, range) in [
-            ("object_size", measured.object_size),
-            ("gateways", measured.gateways),
-            ("gateway_cores", measured.gateway_cores),
-            ("storage_nodes", measured.storage_nodes),
-            ("drives_per_node", measured.drives_per_node),
-            ("write_share", measured.write_share),
-            ("pieces", measured.pieces),
-        ] {
+        for (name, range) in self.measured.all() {
             if let Some((from, until)) = range {
                 text += &format!("{name} = [{from:?}, {until:?}]\n");
             }
@@ -271,6 +289,12 @@ mod tests {
         let text = super::BUILT_IN.replace("value = 3.0e-5", "value = -1.0");
         let why = SoftwareRates::read(&text).unwrap_err().what;
         assert!(why.contains("gateway_read_cpu: value = -1"), "{why}");
+        let text = super::BUILT_IN.replace("storage_nodes = [1, 4]", "storage_nodes = [4, 1]");
+        let why = SoftwareRates::read(&text).unwrap_err().what;
+        assert!(
+            why.contains("measured: storage_nodes = [4, 1]: expected the least"),
+            "{why}"
+        );
         let why = SoftwareRates::read("nmae = 1").unwrap_err().what;
         assert!(why.contains("nmae"), "{why}");
     }

@@ -3,13 +3,14 @@
 //! Always holds: names of the catalogue are text on the page, whatever is in them; figures are those of the JSON.
 
 use super::plots::{BandedLine, drawn};
-use super::terminal::banded;
+use super::terminal::{asked, banded, degraded, flash, mixed};
 use crate::advice::{AdviceAnswer, AdviceReport};
 use crate::inventory::PurchaseInventory;
 use crate::model::estimate::readable;
 use crate::model::latency::latency;
 use crate::model::limits::throughput;
 use crate::model::rates::SoftwareRates;
+use crate::search::constraint::Constraint;
 use crate::search::design::ClusterDesign;
 use crate::search::least::Goal;
 use crate::search::{PurchaseQuestion, search};
@@ -19,7 +20,7 @@ use vocabulary::Fault;
 
 /// How the page looks.
 const STYLE: &str = include_str!("html.css");
-/// Throughputs of the frontier, relative to what is wanted.
+/// Throughputs and capacities of the frontier, relative to what is wanted.
 const FRONTIER: [f64; 9] = [0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0];
 /// Points of a curve.
 const POINTS: u32 = 40;
@@ -37,6 +38,15 @@ pub fn page(report: &AdviceReport, inventory: &PurchaseInventory, designs: &[Clu
          </head>\n<body>\n<h1>{title}</h1>\n<p>Bands are those of 95 %. Prices are those of the inventory, in {}.</p>\n",
         escape(&report.currency)
     );
+    if let Some(goal) = report.goal {
+        // Writing to memory does not fail.
+        let _ = writeln!(
+            page,
+            "<p>{}</p>",
+            escape(asked(goal, report.question, inventory).trim_end())
+        );
+    }
+    let _ = writeln!(page, "<p>Software figures: {}.</p>", escape(&report.rates.name));
     if let Some(frontier) = frontier(report, inventory)? {
         page += &frontier;
     }
@@ -70,7 +80,7 @@ fn figure(page: &mut String, caption: &str, line: &BandedLine<'_>) -> Result<(),
     Ok(())
 }
 
-/// What more throughput costs at the capacity that is wanted.
+/// What more throughput costs at the capacity that is wanted, and more capacity at the throughput.
 fn frontier(report: &AdviceReport, inventory: &PurchaseInventory) -> Result<Option<String>, Fault> {
     let Some(first) = report.answers.first() else {
         return Ok(None);
@@ -78,35 +88,71 @@ fn frontier(report: &AdviceReport, inventory: &PurchaseInventory) -> Result<Opti
     let mut free = inventory.clone();
     free.wanted.budget = None;
     let each = inventory.mix.bytes_per_request();
-    let wanted = inventory.wanted.throughput.unwrap_or(first.load * each);
+    let load = |answer: &AdviceAnswer| answer.load * each;
+    // What was asked for the most of is wanted as the first answer has it; all of it has grown already.
+    let (goal, wanted) = (Goal::of(&inventory.wanted), &inventory.wanted);
+    free.wanted.throughput = wanted.throughput.map(|_| goal.throughput).or(Some(load(first)));
+    free.wanted.capacity = wanted.capacity.map(|_| goal.capacity).or(Some(first.capacity));
+    free.wanted.years = 0.0;
+    let mut text = String::from("<section>\n<h2>Cost, throughput and capacity</h2>\n");
+    let mut is_empty = true;
+    for (caption, constraint, across, unit) in [
+        (
+            "The least cost for each throughput, at the capacity that is wanted",
+            Constraint::Throughput,
+            "MB/s",
+            1e6,
+        ),
+        (
+            "The least cost for each capacity, at the throughput that is wanted",
+            Constraint::Capacity,
+            "TB",
+            1e12,
+        ),
+    ] {
+        let of = |answer: &AdviceAnswer| match constraint {
+            Constraint::Throughput => load(answer),
+            _ => answer.capacity,
+        };
+        let points = cheapest(&free, &report.rates, constraint);
+        if points.is_empty() {
+            continue;
+        }
+        is_empty = false;
+        let marks = report.answers.iter().enumerate().map(|(number, answer)| {
+            let name = format!(
+                "answer {}, {} TB, {} MB/s",
+                number + 1,
+                readable(answer.capacity / 1e12),
+                readable(load(answer) / 1e6)
+            );
+            (of(answer) / unit, answer.totals.price, name)
+        });
+        let line = BandedLine {
+            across,
+            unit: "cost",
+            points: points
+                .iter()
+                .map(|(at, price)| (at / unit, *price, *price, *price))
+                .collect(),
+            marks: marks.collect(),
+        };
+        figure(&mut text, caption, &line)?;
+    }
+    Ok((!is_empty).then(|| text + "</section>\n"))
+}
+
+/// The least cost of more and less of one constraint.
+fn cheapest(free: &PurchaseInventory, rates: &SoftwareRates, constraint: Constraint) -> Vec<(f64, f64)> {
+    let mut changed = free.clone();
     let mut points = vec![];
     for factor in FRONTIER {
-        free.wanted.throughput = Some(wanted * factor);
-        if let Some(found) = search(PurchaseQuestion::LeastCost, &free, &report.rates, 1).first() {
-            let price = found.design.totals(&free).price;
-            points.push((Goal::of(&free.wanted).throughput / 1e6, price, price, price));
-        }
+        let value = constraint.value(&free.wanted).map(|value| value * factor);
+        constraint.set(&mut changed.wanted, value);
+        let found = search(PurchaseQuestion::LeastCost, &changed, rates, 1);
+        points.extend(value.zip(found.first().map(|found| found.design.totals(&changed).price)));
     }
-    if points.is_empty() {
-        return Ok(None);
-    }
-    let marks = report.answers.iter().enumerate().map(|(number, answer)| {
-        let name = format!("answer {}, {} TB", number + 1, readable(answer.capacity / 1e12));
-        (answer.load * each / 1e6, answer.totals.price, name)
-    });
-    let mut text = String::from("<section>\n<h2>Cost, throughput and capacity</h2>\n");
-    let line = BandedLine {
-        across: "MB/s",
-        unit: "cost",
-        points,
-        marks: marks.collect(),
-    };
-    figure(
-        &mut text,
-        "The least cost for each throughput, at the capacity that is wanted",
-        &line,
-    )?;
-    Ok(Some(text + "</section>\n"))
+    points
 }
 
 fn add_answer(page: &mut String, number: usize, answer: &AdviceAnswer) {
@@ -149,13 +195,13 @@ fn add_answer(page: &mut String, number: usize, answer: &AdviceAnswer) {
         answer.of_what_loss()
     );
     for one in &answer.degraded {
-        let _ = writeln!(
-            page,
-            "<tr><th>without {}</th><td>{} requests/s, whole again after {} h</td></tr>",
-            one.lost,
-            banded(one.requests),
-            readable(one.hours)
-        );
+        let _ = writeln!(page, "<tr><th>without {}</th><td>{}</td></tr>", one.lost, degraded(one));
+    }
+    for one in &answer.flash {
+        let _ = writeln!(page, "<tr><th>flash, memory</th><td>{}</td></tr>", escape(flash(one)));
+    }
+    if let Some(one) = &answer.mixed {
+        let _ = writeln!(page, "<tr><th>mixed nodes</th><td>{}</td></tr>", mixed(one));
     }
     *page += "</table>\n";
     add_warnings(page, answer);
@@ -170,9 +216,14 @@ fn add_warnings(page: &mut String, answer: &AdviceAnswer) {
     for one in &answer.unmet {
         let _ = writeln!(
             page,
-            "<p class=\"warning\">Not met: {}: {}</p>",
+            "<p class=\"warning\">Not met: {}: {}{}</p>",
             one.key,
-            escape(&one.text)
+            escape(&one.text),
+            escape(
+                one.remedy
+                    .as_ref()
+                    .map_or(String::new(), |remedy| format!("; {remedy}"))
+            )
         );
     }
     for one in &answer.pitfalls {
@@ -261,11 +312,23 @@ mod tests {
             answers: vec![answer(&inventory, &rates, &found[0].design, Some(400.0))],
             contradictions: vec![],
             together: vec![],
+            scarce_servers: vec![],
+            enough_replicas: None,
             rates,
         };
         let text = page(&report, &inventory, &[found[0].design]).unwrap();
-        assert_eq!(text.matches("<svg").count(), 3);
-        assert_eq!(text.matches("<polygon").count(), 3);
+        assert_eq!(text.matches("<svg").count(), 4);
+        assert_eq!(text.matches("<polygon").count(), 4);
+        // What the terminal says stands on the page.
+        for part in [
+            "Asked for: 600 TB of objects",
+            "without a node",
+            ", p99 ",
+            "flash, memory",
+            "Software figures: built-in",
+        ] {
+            assert!(text.contains(part), "{part}");
+        }
         assert!(!text.contains("<script") && !text.contains("<b>storage") && text.contains("&lt;b&gt;storage"));
         assert!(text.contains("Not measured:"));
     }

@@ -1,10 +1,12 @@
 //! Answers as text.
 
-use crate::advice::{AdviceAnswer, AdviceReport};
+use crate::advice::flash::FlashAdvice;
+use crate::advice::mixed::MixedAdvice;
+use crate::advice::{AdviceAnswer, AdviceReport, DegradedAnswer};
 use crate::inventory::PurchaseInventory;
 use crate::model::estimate::{Estimate, readable};
 use crate::search::PurchaseQuestion;
-use crate::search::conflict::Relaxation;
+use crate::search::conflict::{Relaxation, ScarceServer};
 use crate::search::least::Goal;
 use std::fmt::Write;
 
@@ -24,8 +26,13 @@ pub fn banded(figure: Estimate) -> String {
 }
 
 /// What stands in the way of an answer.
-pub fn contradictions(found: &[Relaxation], together: &[Relaxation]) -> String {
-    let mut text = String::from("No cluster of this catalogue meets all constraints. These contradict each other:\n");
+pub fn contradictions(report: &AdviceReport) -> String {
+    let (found, together, servers) = (&report.contradictions, &report.together, &report.scarce_servers);
+    let mut text = String::from("No cluster of this catalogue meets all constraints.");
+    text += match found.is_empty() {
+        true => " There are too few servers, whatever the constraints are:\n",
+        false => " These contradict each other:\n",
+    };
     for one in found {
         let (key, now) = (one.constraint.key(), one.constraint.shown(one.now));
         // Writing to memory does not fail.
@@ -33,7 +40,7 @@ pub fn contradictions(found: &[Relaxation], together: &[Relaxation]) -> String {
             (Some(enough), _) => writeln!(
                 text,
                 "  {key} = {now}: with the others as they are, {} would be enough",
-                one.constraint.shown(enough)
+                one.constraint.shown_enough(enough)
             ),
             (None, true) => writeln!(text, "  {key} = {now}: no cluster meets it, whatever the others are"),
             (None, false) => writeln!(text, "  {key} = {now}: no value of it alone would be enough"),
@@ -43,14 +50,27 @@ pub fn contradictions(found: &[Relaxation], together: &[Relaxation]) -> String {
         Some(format!(
             "{} = {}",
             one.constraint.key(),
-            one.constraint.shown(one.enough?)
+            one.constraint.shown_enough(one.enough?)
         ))
     };
     let together: Vec<String> = together.iter().filter_map(enough).collect();
     if !together.is_empty() {
         let _ = writeln!(text, "  together these would be enough: {}", together.join(", "));
-    } else if found.is_empty() {
-        text += "  none of them alone: kinds of the catalogue do not fit together (roles, bays, `most`)\n";
+    }
+    for ScarceServer { server, now, enough } in servers {
+        let _ = writeln!(
+            text,
+            "  server {server:?}: most = {now}: with all else as it is, {enough} would be enough"
+        );
+    }
+    if let Some(count) = report.enough_replicas {
+        let _ = writeln!(
+            text,
+            "  [[protection]]: with all else as it is, replicas = {count} beside those that are offered would be enough"
+        );
+    }
+    if found.is_empty() && servers.is_empty() {
+        text += "  several kinds at once: raise `most` of gateways and of storage nodes, or leave it out\n";
     }
     text
 }
@@ -75,7 +95,8 @@ pub fn text(report: &AdviceReport, inventory: &PurchaseInventory, explain: bool)
     text
 }
 
-fn asked(goal: Goal, question: Option<PurchaseQuestion>, inventory: &PurchaseInventory) -> String {
+/// What was asked for, in a line.
+pub fn asked(goal: Goal, question: Option<PurchaseQuestion>, inventory: &PurchaseInventory) -> String {
     let wanted = &inventory.wanted;
     let growth = match wanted.years * wanted.growth_a_year <= 0.0 {
         true => String::new(),
@@ -119,7 +140,11 @@ fn add_answer(text: &mut String, number: usize, answer: &AdviceAnswer, currency:
         ),
     );
     for one in &answer.unmet {
-        line("NOT MET", format!("{}: {}", one.key, one.text));
+        let remedy = one
+            .remedy
+            .as_ref()
+            .map_or(String::new(), |remedy| format!("; {remedy}"));
+        line("NOT MET", format!("{}: {}{remedy}", one.key, one.text));
     }
     for one in &answer.bill {
         line(
@@ -175,17 +200,7 @@ fn add_times(text: &mut String, answer: &AdviceAnswer) {
         None => line("times", format!("{load} requests/s are not borne")),
     }
     for one in &answer.degraded {
-        let p99 = one.p99.map_or("the load is not borne".to_owned(), |p99| {
-            format!("p99 {} ms", millis(p99))
-        });
-        line(
-            &format!("without {}", one.lost),
-            format!(
-                "{} requests/s, {p99}, whole again after {} h",
-                banded(one.requests),
-                readable(one.hours)
-            ),
-        );
+        line(&format!("without {}", one.lost), degraded(one));
     }
     line(
         "years to loss",
@@ -209,41 +224,65 @@ fn add_advice(text: &mut String, answer: &AdviceAnswer) {
         );
     }
     for one in &answer.flash {
-        let verdict = match one.pays() {
-            Some(true) => "pays",
-            Some(false) => "does not pay",
-            None => "pays below that price",
-        };
-        line(
-            "flash, memory",
-            format!(
-                "{}: storage bears {} times as much, as {} more nodes would; worth {:.0} in each node: {verdict}",
-                one.change,
-                readable(one.gain),
-                one.nodes_saved,
-                one.worth_per_node
-            ),
-        );
+        line("flash, memory", flash(one));
     }
-    if let Some(mixed) = &answer.mixed {
-        let days = mixed.days_to_full.map_or("never".to_owned(), readable);
-        line(
-            "mixed nodes",
-            format!(
-                "{} hold {:.1} % of all pieces and give {:.2} of the first {} acknowledgements; {} times as slow; full after \
-                 {days} days of writes; weight {:.2} suits their processors",
-                mixed.nodes,
-                mixed.share_of_pieces * 100.0,
-                mixed.acknowledgements,
-                mixed.waited,
-                readable(mixed.slowdown),
-                mixed.fair_weight
-            ),
-        );
+    if let Some(one) = &answer.mixed {
+        line("mixed nodes", mixed(one));
     }
     for one in &answer.throughput.extrapolations {
         line("NOT MEASURED", one.to_string());
     }
+}
+
+/// What flash or memory gives, and when it pays.
+pub fn flash(one: &FlashAdvice) -> String {
+    let pays = match one.pays() {
+        Some(true) => "pays",
+        Some(false) => "does not pay",
+        None => "pays below that price",
+    };
+    let when = match one.ends_before.filter(|_| one.pays() != Some(false)) {
+        Some(resource) => format!(" once storage nodes end first ({} do now)", resource.name()),
+        None => String::new(),
+    };
+    let bays = match one.takes_bays {
+        true => "; there is no free bay, so it takes the place of drives for objects",
+        false => "",
+    };
+    format!(
+        "{}: storage bears {} times as much, as {} more nodes would; worth {:.0} in each node: {pays}{when}{bays}",
+        one.change,
+        banded(one.gain),
+        one.nodes_saved,
+        one.worth_per_node
+    )
+}
+
+/// What nodes that are gateways too hold and answer.
+pub fn mixed(mixed: &MixedAdvice) -> String {
+    let days = mixed.days_to_full.map_or("never".to_owned(), readable);
+    format!(
+        "{} hold {:.1} % of all pieces and give {:.2} of the first {} acknowledgements; {} times as slow; full after {days} days \
+         of writes; weight {:.2} suits their processors",
+        mixed.nodes,
+        mixed.share_of_pieces * 100.0,
+        mixed.acknowledgements,
+        mixed.waited,
+        readable(mixed.slowdown),
+        mixed.fair_weight
+    )
+}
+
+/// A line about a cluster that has lost something.
+pub fn degraded(one: &DegradedAnswer) -> String {
+    let p99 = one.p99.map_or("the load is not borne".to_owned(), |p99| {
+        format!("p99 {} ms", millis(p99))
+    });
+    format!(
+        "{} requests/s, {p99}, whole again after {} h",
+        banded(one.requests),
+        banded(one.hours)
+    )
 }
 
 fn add_explanation(text: &mut String, answer: &AdviceAnswer, report: &AdviceReport) {

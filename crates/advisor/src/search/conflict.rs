@@ -3,59 +3,28 @@
 //! One constraint after another is left out while there is still no answer: what stays is a set in which each is needed
 //! for the contradiction. Of each it is said which value would be enough, the others as they are. Where no value of one
 //! is, one of them is loosened until that set has an answer, and the next contradiction is looked for until there is
-//! none: so all of them are known, with values that are enough together.
+//! none: so all of them are known, with values that are enough together. How many of a server can be had (`most`)
+//! bounds a cluster as well: of each kind it is said how many would be enough.
 //! Always holds: with a proposed value there is an answer; it is within one per cent of the least change.
 
+use super::constraint::{ALL, Constraint};
 use super::design::Recipe;
-use super::least::{Goal, SearchContext};
+use super::least::{Goal, MOST_NODES, SearchContext};
 use super::recipes;
-use crate::inventory::{PurchaseInventory, Wanted};
-use crate::model::estimate::readable;
+use crate::inventory::PurchaseInventory;
 use crate::model::rates::SoftwareRates;
+use crate::model::workload::Protection;
 use serde::Serialize;
 
 /// A constraint is loosened by this factor at most.
 const LOOSEST: f64 = 1e30;
 /// How near a proposed value is to the least change.
 const CLOSE: f64 = 1.01;
-
+/// More replicas are not proposed.
+const MOST_REPLICAS: u32 = 5;
 /// Contradictions that are resolved one after the other: values are only ever loosened, so that no set of constraints
 /// contradicts itself twice.
 const MOST_ROUNDS: usize = 1 << ALL.len();
-
-/// A constraint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Constraint {
-    /// Bytes of objects.
-    Capacity,
-    /// Bytes a second.
-    Throughput,
-    /// Money.
-    Budget,
-    /// Seconds.
-    P99,
-    /// Height of racks.
-    RackUnits,
-    /// Watts.
-    Power,
-    /// Years.
-    YearsToLoss,
-    /// Places that fail by themselves.
-    Zones,
-}
-
-/// All of them, in the order in which they are left out: what a user can change least easily stays longest.
-const ALL: [Constraint; 8] = [
-    Constraint::Zones,
-    Constraint::YearsToLoss,
-    Constraint::P99,
-    Constraint::Power,
-    Constraint::RackUnits,
-    Constraint::Throughput,
-    Constraint::Capacity,
-    Constraint::Budget,
-];
 
 /// What a constraint would have to be.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -68,80 +37,6 @@ pub struct Relaxation {
     pub enough: Option<f64>,
     /// No cluster meets it, whatever the others are.
     pub is_hopeless: bool,
-}
-
-impl Constraint {
-    /// The key in the inventory.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Capacity => "capacity",
-            Self::Throughput => "throughput",
-            Self::Budget => "budget",
-            Self::P99 => "p99",
-            Self::RackUnits => "racks",
-            Self::Power => "power_per_rack",
-            Self::YearsToLoss => "years_to_loss",
-            Self::Zones => "zones",
-        }
-    }
-
-    fn value(self, wanted: &Wanted) -> Option<f64> {
-        match self {
-            Self::Capacity => wanted.capacity,
-            Self::Throughput => wanted.throughput,
-            Self::Budget => wanted.budget,
-            Self::P99 => wanted.p99,
-            Self::RackUnits => wanted.rack_units,
-            Self::Power => wanted.power,
-            Self::YearsToLoss => wanted.years_to_loss,
-            Self::Zones => Some(f64::from(wanted.zones)).filter(|zones| *zones > 1.0),
-        }
-    }
-
-    pub(super) fn set(self, wanted: &mut Wanted, value: Option<f64>) {
-        match self {
-            Self::Capacity => wanted.capacity = value,
-            Self::Throughput => wanted.throughput = value,
-            Self::Budget => wanted.budget = value,
-            Self::P99 => wanted.p99 = value,
-            Self::RackUnits => wanted.rack_units = value,
-            Self::Power => wanted.power = value,
-            Self::YearsToLoss => wanted.years_to_loss = value,
-            Self::Zones => wanted.zones = value.map_or(1, |zones| zones.max(1.0) as u32),
-        }
-    }
-
-    /// A value with its unit.
-    pub fn shown(self, value: f64) -> String {
-        match self {
-            Self::Capacity => format!("{} TB", readable(value / 1e12)),
-            Self::Throughput => format!("{} MB/s", readable(value / 1e6)),
-            Self::P99 => format!("{} ms", readable(value * 1e3)),
-            Self::RackUnits => format!("{} rack units in all", readable(value.ceil())),
-            Self::Power => format!("{} W in all", readable(value.ceil())),
-            Self::Budget => format!("{:.0}", value.ceil()),
-            Self::Zones => format!("{value:.0}"),
-            Self::YearsToLoss => readable(value),
-        }
-    }
-
-    /// Whether more of it is harder.
-    pub fn asks(self) -> bool {
-        matches!(
-            self,
-            Self::Capacity | Self::Throughput | Self::YearsToLoss | Self::Zones
-        )
-    }
-
-    /// The value, loosened by a factor.
-    fn loosened(self, value: f64, factor: f64) -> f64 {
-        match (self, self.asks()) {
-            (Self::Zones, _) => (value / factor).floor().max(1.0),
-            (_, true) => value / factor,
-            // No multiple of nothing is more than nothing.
-            (_, false) => value.max(1e-9) * factor,
-        }
-    }
 }
 
 /// Whether some cluster meets all constraints.
@@ -161,6 +56,23 @@ pub struct Contradictions {
     /// Where no one of those is enough alone: values that are enough when all are changed. Empty where no cluster can
     /// be built at all.
     pub together: Vec<Relaxation>,
+    /// Kinds of server of which more would be enough, all constraints as they are; where no constraint stands in the
+    /// way, those that do.
+    pub servers: Vec<ScarceServer>,
+    /// As many replicas, offered beside the protections that there are, would be enough as well; only where objects do
+    /// not last.
+    pub replicas: Option<u32>,
+}
+
+/// A kind of server that can be had too few times.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ScarceServer {
+    /// Its name.
+    pub server: String,
+    /// As many can be had (`most`).
+    pub now: u32,
+    /// As many would be enough, all else as it is.
+    pub enough: u32,
 }
 
 /// One contradiction: the constraints that are needed for it, with their values.
@@ -169,7 +81,8 @@ type NeededConstraints = Vec<(Constraint, f64)>;
 /// The constraints that contradict each other, each with what it would have to be. Those of the first contradiction
 /// where one of them resolves everything; where none does, also those that have to change for all others.
 pub fn contradictions(inventory: &PurchaseInventory, rates: &SoftwareRates) -> Contradictions {
-    let (first, _) = needed(inventory, rates);
+    let (first, alone) = needed(inventory, rates);
+    let servers = scarce(if first.is_empty() { &alone } else { inventory }, rates);
     let relaxed = first.iter().map(|(constraint, now)| Relaxation {
         constraint: *constraint,
         now: *now,
@@ -177,10 +90,14 @@ pub fn contradictions(inventory: &PurchaseInventory, rates: &SoftwareRates) -> C
         is_hopeless: false,
     });
     let mut constraints: Vec<Relaxation> = relaxed.collect();
+    let is_lasting = constraints.iter().all(|one| one.constraint != Constraint::YearsToLoss);
+    let replicas = if is_lasting { None } else { lasting(inventory, rates) };
     if constraints.iter().any(|one| one.enough.is_some()) {
         return Contradictions {
             constraints,
             together: vec![],
+            servers,
+            replicas,
         };
     }
     let (all, mut together) = resolved(inventory, rates);
@@ -200,7 +117,51 @@ pub fn contradictions(inventory: &PurchaseInventory, rates: &SoftwareRates) -> C
     let place = |one: &Relaxation| ALL.iter().position(|known| *known == one.constraint);
     constraints.sort_by_key(place);
     together.sort_by_key(place);
-    Contradictions { constraints, together }
+    Contradictions {
+        constraints,
+        together,
+        servers,
+        replicas,
+    }
+}
+
+/// As many replicas as make an answer possible, where more of them than are offered do.
+fn lasting(inventory: &PurchaseInventory, rates: &SoftwareRates) -> Option<u32> {
+    let offered = inventory.protections.iter().map(|one| one.losses_survived()).max()?;
+    let mut changed = inventory.clone();
+    (offered + 2..=MOST_REPLICAS).find(|count| {
+        changed.protections = vec![Protection::Replicas(*count)];
+        is_possible(&changed, rates)
+    })
+}
+
+/// Kinds of server of which more would be enough, each alone.
+fn scarce(inventory: &PurchaseInventory, rates: &SoftwareRates) -> Vec<ScarceServer> {
+    let mut changed = inventory.clone();
+    let mut found = vec![];
+    for (at, server) in inventory.servers.iter().enumerate() {
+        let mut is_enough = |most: u32| {
+            changed.servers[at].most = most;
+            is_possible(&changed, rates)
+        };
+        let (mut low, mut high) = (server.most, MOST_NODES);
+        if low < high && is_enough(high) {
+            while low + 1 < high {
+                let middle = low + (high - low) / 2;
+                match is_enough(middle) {
+                    true => high = middle,
+                    false => low = middle,
+                }
+            }
+            found.push(ScarceServer {
+                server: server.name.clone(),
+                now: server.most,
+                enough: high,
+            });
+        }
+        changed.servers[at].most = server.most;
+    }
+    found
 }
 
 /// Contradictions one after the other, and the changes that resolve all of them; no changes where there are none.

@@ -4,6 +4,7 @@ use crate::durability::{RebuildAssumptions, RebuildTimes, rebuild_times, usual_p
 use crate::inventory::PurchaseInventory;
 use crate::model::cluster::{BalancerGroup, ClusterModel, GatewayGroup, StorageGroup};
 use crate::model::workload::Protection;
+use crate::search::racks::{RackRoom, RackedServers, racks_needed};
 use serde::Serialize;
 
 /// Years that a ring is planned for.
@@ -190,6 +191,37 @@ impl ClusterDesign {
             totals.add(counts.storage * count, one.price, one.power, 0.0);
         }
         totals
+    }
+
+    /// Servers of each kind, with what one of them takes of a rack.
+    pub fn servers(&self, inventory: &PurchaseInventory) -> Vec<RackedServers> {
+        let Self { recipe, counts, .. } = self;
+        let (gateway, storage) = (&inventory.servers[recipe.gateway], &inventory.servers[recipe.storage]);
+        let of_drives = |(kind, count): (usize, u32)| f64::from(count) * inventory.drives[kind].power;
+        let drives = of_drives((recipe.drive, recipe.drives)) + recipe.listing.map_or(0.0, of_drives);
+        let balancer = recipe.balancer.map(|kind| &inventory.balancers[kind]);
+        let all = [
+            (counts.storage, storage.rack_units, storage.power + drives),
+            (counts.gateways, gateway.rack_units, gateway.power),
+            (
+                counts.balancers,
+                balancer.map_or(0.0, |one| one.rack_units),
+                balancer.map_or(0.0, |one| one.power),
+            ),
+        ];
+        let servers = all
+            .into_iter()
+            .map(|(count, units, power)| RackedServers { count, units, power });
+        servers.filter(|one| one.count > 0).collect()
+    }
+
+    /// Racks that it needs; none where one of its servers has no room in any.
+    pub fn racks(&self, inventory: &PurchaseInventory) -> Option<f64> {
+        let room = RackRoom {
+            units: inventory.wanted.units_per_rack,
+            power: inventory.wanted.power_per_rack,
+        };
+        racks_needed(room, &self.servers(inventory))
     }
 
     /// Bytes of objects that fit when drives are as full as they may be.

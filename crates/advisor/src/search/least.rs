@@ -13,7 +13,9 @@ use crate::model::rates::{Bound, SoftwareRates};
 use serde::Serialize;
 
 /// More storage nodes than a cluster has.
-const MOST_NODES: u32 = 10_000;
+pub const MOST_NODES: u32 = 10_000;
+/// Requests a second of a cluster that does nothing: a wanted p99 holds for the first request, too.
+const IDLE: f64 = 1e-6;
 /// Steps towards a wanted p99.
 const MOST_STEPS: usize = 60;
 
@@ -159,17 +161,28 @@ impl SearchContext<'_> {
         let (wanted, totals) = (&self.inventory.wanted, design.totals(self.inventory));
         let within = |most: Option<f64>, value: f64| most.is_none_or(|most| value <= most);
         within(wanted.budget, totals.price)
-            && within(wanted.rack_units, totals.rack_units)
-            && within(wanted.power, totals.power)
+            && self.has_racks(design)
             && design.counts.gateways <= self.inventory.servers[design.recipe.gateway].most
             && design.counts.storage <= self.inventory.servers[design.recipe.storage].most
     }
 
+    /// Whether each server has its place in the racks that there are.
+    fn has_racks(&self, design: &ClusterDesign) -> bool {
+        let wanted = &self.inventory.wanted;
+        match (wanted.racks, wanted.units_per_rack, wanted.power_per_rack) {
+            (_, None, None) => true,
+            (racks, ..) => design
+                .racks(self.inventory)
+                .is_some_and(|needed| racks.is_none_or(|racks| needed <= f64::from(racks))),
+        }
+    }
+
     /// The design with as much more as its p99 needs.
     fn fast_enough(&self, mut design: ClusterDesign, requests: f64) -> Option<ClusterDesign> {
-        let Some(wanted) = self.inventory.wanted.p99.filter(|_| requests > 0.0) else {
+        let Some(wanted) = self.inventory.wanted.p99 else {
             return Some(design);
         };
+        let requests = requests.max(IDLE);
         let p99 = |design: &ClusterDesign| {
             let found = likely_p99(&design.model(self.inventory), &self.inventory.mix, self.rates, requests);
             found.unwrap_or(f64::INFINITY)
@@ -189,6 +202,7 @@ impl SearchContext<'_> {
         if !is_fast(&largest) {
             return None;
         }
+        let servers = |design: &ClusterDesign| design.counts.gateways + design.counts.storage;
         let mut now = p99(&design);
         for _ in 0..MOST_STEPS {
             let price = design.totals(self.inventory).price;
@@ -198,7 +212,12 @@ impl SearchContext<'_> {
             additions[1].counts.gateways = more(design.counts.gateways);
             let gain = |addition: &ClusterDesign| {
                 let saved = now - p99(addition);
-                saved / (addition.totals(self.inventory).price - price).max(1e-9)
+                let dearer = match price > 0.0 {
+                    true => (addition.totals(self.inventory).price - price) / price,
+                    // What is there already costs nothing: then the number of servers counts.
+                    false => f64::from(servers(addition) - servers(&design)) / f64::from(servers(&design)),
+                };
+                saved / dearer.max(1e-9)
             };
             let best = additions
                 .into_iter()
@@ -206,7 +225,7 @@ impl SearchContext<'_> {
                 .map(|addition| (gain(&addition), addition));
             let (gain, best) = best.max_by(|one, other| one.0.total_cmp(&other.0))?;
             // What is left is service, not waiting: more servers do not shorten it.
-            if gain * price < now * 1e-4 {
+            if gain < now * 1e-4 {
                 return None;
             }
             design = best;

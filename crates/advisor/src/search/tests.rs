@@ -1,6 +1,7 @@
 //! Answers are the best there are, meet what is wanted, and contradictions are named.
 
-use super::conflict::{Constraint, Relaxation, contradictions, is_possible};
+use super::conflict::{Relaxation, contradictions, is_possible};
+use super::constraint::Constraint;
 use super::design::{ClusterDesign, NodeCounts};
 use super::least::{Goal, SearchContext};
 use super::{PurchaseQuestion, recipe_bound, recipes, search};
@@ -191,8 +192,8 @@ fn contradictions_that_have_nothing_to_do_with_each_other_are_resolved_together(
         .filter(|one| one.is_hopeless)
         .map(|one| one.constraint)
         .collect();
-    // No cluster at all costs so little.
-    assert_eq!(hopeless, [Constraint::Budget], "{all:?}");
+    // No cluster at all is so fast, not even one that does nothing, and none costs so little.
+    assert_eq!(hopeless, [Constraint::P99, Constraint::Budget], "{all:?}");
     let found = all.together;
     assert!(found.len() > 1, "{found:?}");
     for one in &found {
@@ -238,7 +239,7 @@ fn constraints_that_give_way_to_many_others_in_turn_are_all_named() {
     let (mut inventory, rates) = (starter(), rates());
     let wanted = &mut inventory.wanted;
     (wanted.budget, wanted.p99, wanted.years_to_loss) = (Some(1000.0), Some(1e-3), Some(1e29));
-    (wanted.rack_units, wanted.power, wanted.zones) = (Some(1.0), Some(10.0), 900);
+    (wanted.racks, wanted.power_per_rack, wanted.zones) = (Some(1), Some(10.0), 900);
     let all = contradictions(&inventory, &rates);
     for one in &all.together {
         one.constraint.set(&mut inventory.wanted, one.enough);
@@ -246,6 +247,137 @@ fn constraints_that_give_way_to_many_others_in_turn_are_all_named() {
         assert!(all.constraints.iter().any(is_it), "{all:?}");
     }
     assert!(!all.together.is_empty() && is_possible(&inventory, &rates), "{all:?}");
+}
+
+/// What contradicts itself, each with what would be enough.
+fn contradicting(inventory: &PurchaseInventory) -> Vec<(&'static str, Option<String>)> {
+    let found = contradictions(inventory, &rates()).constraints;
+    let shown = |one: &Relaxation| one.enough.map(|enough| one.constraint.shown_enough(enough));
+    found.iter().map(|one| (one.constraint.key(), shown(one))).collect()
+}
+
+#[test]
+fn what_costs_nothing_is_added_until_a_p99_is_met() {
+    let (inventory, rates) = (small(), rates());
+    let mut free = inventory.clone();
+    free.servers.iter_mut().for_each(|one| one.price = 0.0);
+    free.drives.iter_mut().for_each(|one| one.price = 0.0);
+    free.balancers.iter_mut().for_each(|one| one.price = 0.0);
+    let goal = Goal::of(&inventory.wanted);
+    let requests = goal.throughput / inventory.mix.bytes_per_request();
+    let with = |inventory: &PurchaseInventory, recipe, p99| {
+        let mut inventory = inventory.clone();
+        inventory.wanted.p99 = p99;
+        let context = SearchContext {
+            inventory: &inventory,
+            rates: &rates,
+        };
+        context.least(recipe, goal)
+    };
+    let mut reached = 0;
+    for recipe in recipes(&inventory) {
+        let Some(least) = with(&inventory, recipe, None) else {
+            continue;
+        };
+        let p99 = crate::model::latency::likely_p99(&least.model(&inventory), &inventory.mix, &rates, requests);
+        let faster = p99.map(|p99| p99 * 0.9);
+        if with(&inventory, recipe, faster).is_some() {
+            reached += 1;
+            assert!(with(&free, recipe, faster).is_some(), "{recipe:?}");
+        }
+    }
+    assert!(reached > 0);
+}
+
+#[test]
+fn the_most_throughput_is_not_without_its_p99() {
+    let (mut inventory, rates) = (small(), rates());
+    inventory.wanted.throughput = None;
+    inventory.wanted.budget = Some(400_000.0);
+    inventory.wanted.p99 = Some(1e-5);
+    assert_eq!(search(PurchaseQuestion::MostThroughput, &inventory, &rates, 3), []);
+    let found = contradicting(&inventory);
+    assert!(
+        matches!(&found[..], [("p99", Some(enough))] if enough.ends_with(" ms")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_server_that_no_rack_has_room_for_is_in_no_answer() {
+    let mut inventory = small();
+    // Sixty racks have units and watts for everything, and none for a storage node of two units.
+    (inventory.wanted.racks, inventory.wanted.units_per_rack) = (Some(60), Some(1.0));
+    assert_eq!(contradicting(&inventory), [("units_per_rack", Some("2".to_owned()))]);
+    (inventory.wanted.units_per_rack, inventory.wanted.power_per_rack) = (Some(42.0), Some(100.0));
+    // A storage node with its drives, or a gateway, whichever takes more.
+    let found = contradicting(&inventory);
+    let [("power_per_rack", Some(enough))] = &found[..] else {
+        panic!("{found:?}")
+    };
+    let watts: f64 = enough.trim_end_matches(" W").parse().unwrap();
+    assert!((250.0..460.0).contains(&watts), "{found:?}");
+    inventory.wanted.power_per_rack = Some(watts);
+    assert!(is_possible(&inventory, &rates()));
+    // Few racks are named by their number.
+    (inventory.wanted.racks, inventory.wanted.power_per_rack) = (Some(1), Some(8000.0));
+    inventory.wanted.capacity = Some(3e15);
+    let found = contradicting(&inventory);
+    let racks = found.iter().find(|(key, _)| *key == "racks").unwrap();
+    inventory.wanted.racks = Some(racks.1.as_ref().unwrap().parse().unwrap());
+    assert!(
+        inventory.wanted.racks > Some(2) && is_possible(&inventory, &rates()),
+        "{found:?}"
+    );
+    inventory.wanted.racks = inventory.wanted.racks.map(|racks| racks - 1);
+    assert!(!is_possible(&inventory, &rates()), "{found:?}");
+}
+
+#[test]
+fn gateways_years_and_servers_that_can_be_had_are_named() {
+    let mut inventory = small();
+    inventory.wanted.gateways = 5;
+    inventory
+        .servers
+        .iter_mut()
+        .filter(|one| one.is_gateway)
+        .for_each(|one| one.most = 2);
+    inventory.wanted.throughput = Some(1e8);
+    let found = contradictions(&inventory, &rates());
+    assert_eq!(contradicting(&inventory), [("gateways", Some("2".to_owned()))]);
+    let servers = found
+        .servers
+        .iter()
+        .map(|one| (one.server.as_str(), one.now, one.enough));
+    assert_eq!(
+        servers.collect::<Vec<_>>(),
+        [("gateway-16", 2, 5), ("gateway-32", 2, 5)]
+    );
+    // Three replicas lie on three nodes, whatever is wanted.
+    inventory.wanted.gateways = 1;
+    inventory
+        .servers
+        .iter_mut()
+        .filter(|one| one.is_storage)
+        .for_each(|one| one.most = 2);
+    let found = contradictions(&inventory, &rates());
+    let [server] = &found.servers[..] else {
+        panic!("{found:?}")
+    };
+    assert!(
+        found.constraints.is_empty() && (server.now, server.enough) == (2, 3),
+        "{found:?}"
+    );
+    // What grows for long asks for too much: fewer years would be enough.
+    let mut inventory = starter();
+    (inventory.wanted.growth_a_year, inventory.wanted.years) = (0.5, 20.0);
+    let found = contradicting(&inventory);
+    let years = found.iter().find(|(key, _)| *key == "years").unwrap();
+    inventory.wanted.years = years.1.as_ref().unwrap().parse().unwrap();
+    assert!(
+        inventory.wanted.years > 1.0 && is_possible(&inventory, &rates()),
+        "{found:?}"
+    );
 }
 
 #[test]

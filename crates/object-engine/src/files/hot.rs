@@ -15,6 +15,7 @@
 //!   index. A clock set back by exactly as much as hides a change to the nanosecond defeats it.)
 //! - the mark that the body matched its checksum still holds ([`super::verified`]); without marks
 //!   nothing is kept;
+//! - the body is not longer than `keep_cache_size`;
 //! - with `mount_check`, the directory is on another file system than what is above the device's root.
 //!
 //! Anything else is left to the ordinary way, which finds out and keeps what it found. Our own writes
@@ -177,7 +178,9 @@ impl EngineState {
         }
         let elapsed = self.world.clock.elapsed();
         let is_whole = found.first.len() as u64 == found.size && self.verified.holds(&seen.files[0].1, elapsed);
-        let body = is_whole.then(|| found.first.clone());
+        // What is to leave the page cache is not to stay here instead.
+        let may_stay = found.size <= self.config.keep_cache_size;
+        let body = (is_whole && may_stay).then(|| found.first.clone());
         let (names, files) = seen.files.into_iter().unzip();
         let lengths = |metadata: &ObjectMetadata| {
             metadata

@@ -357,6 +357,10 @@ fn begin(
     if wanted as u64 == info.size {
         let verified = state.verify_whole(info, metadata, &first);
         verified.map_err(|mismatch| ReadFailure::Bad(mismatch.to_string()))?;
+        if info.size > state.config.keep_cache_size {
+            // Only advice: a kernel that does not take it costs cache, nothing else.
+            let _ = file.forget_cached(0, info.size);
+        }
         return Ok((first.into(), None));
     }
     let body = ObjectBody::new(state, key, (path, name), info, metadata);

@@ -16,6 +16,7 @@ struct Plan {
     fail: Option<(&'static str, i32)>,
     crash_after: Option<usize>,
     steps: usize,
+    forgotten: u64,
     named_only: bool,
     unreadable: Option<PathBuf>,
 }
@@ -47,6 +48,11 @@ impl Faulty {
     pub fn crashed(&self) -> bool {
         let plan = self.0.lock();
         plan.crash_after.is_some_and(|limit| plan.steps > limit)
+    }
+
+    /// Bytes that were to leave the page cache since this was asked last.
+    pub fn forgotten(&self) -> u64 {
+        std::mem::take(&mut self.0.lock().forgotten)
     }
 
     /// Makes unnamed files impossible.
@@ -111,6 +117,7 @@ impl File for FaultyFile {
         self.inner.allocate(length)
     }
     fn forget_cached(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.faults.0.lock().forgotten += length;
         self.inner.forget_cached(offset, length)
     }
     fn get_attribute(&self, name: &str, buffer: &mut [u8]) -> io::Result<usize> {
@@ -141,7 +148,7 @@ impl Directory for FaultyDirectory {
         Ok(Box::new(FaultyDirectory { inner, faults }))
     }
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
-        self.inner.open(name)
+        Ok(self.faults.file(self.inner.open(name)?, false))
     }
     fn remove(&self, name: &str) -> io::Result<()> {
         self.faults.step("remove")?;

@@ -48,6 +48,16 @@ const EXCEPTED: &[(&str, &str, &str)] = &[
         "holds a name for each port that a measurement takes on this machine; it runs programs, and is never simulated",
     ),
     (
+        "crates/advisor/src/measure/machine.rs",
+        "std::os::unix::net",
+        "holds the name that one measurement of this machine has; it runs programs, and is never simulated",
+    ),
+    (
+        "crates/advisor/src/measure/machine.rs",
+        "rustix::net",
+        "which process has that name",
+    ),
+    (
         "crates/advisor/src/measure/scratch.rs",
         "rustix::fs",
         "whom a folder in everybody's /dev/shm belongs to before root removes it; files of a world have no owner",

@@ -50,9 +50,8 @@ pub fn use_files(version: GroupVersion) -> &'static [&'static str] {
     }
 }
 
-/// Bytes read and written, and operations that read and wrote, of a device until now, from the texts of
-/// [`use_files`]. A device that they do not name was not used.
-pub fn used(version: GroupVersion, device: &str, texts: &[String]) -> [f64; 4] {
+/// What a device has done until now, from the texts of [`use_files`]. A device that they do not name was not used.
+pub fn used(version: GroupVersion, device: &str, texts: &[String]) -> LimitedDriveWork {
     let lines = |text: &str| -> Vec<Vec<String>> {
         let words = text
             .lines()
@@ -61,7 +60,7 @@ pub fn used(version: GroupVersion, device: &str, texts: &[String]) -> [f64; 4] {
             .filter(|words: &Vec<String>| words.first().is_some_and(|one| one == device))
             .collect()
     };
-    match version {
+    let [read, written, reads, writes] = match version {
         GroupVersion::One => {
             let number = |file: usize, kind: &str| {
                 let lines = texts.get(file).map_or(vec![], |text| lines(text));
@@ -82,23 +81,54 @@ pub fn used(version: GroupVersion, device: &str, texts: &[String]) -> [f64; 4] {
                 found.unwrap_or(0.0)
             })
         }
+    };
+    LimitedDriveWork {
+        read,
+        written,
+        reads,
+        writes,
+    }
+}
+
+/// Bytes and operations of drives until now, or in a second.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LimitedDriveWork {
+    /// Bytes that were read.
+    pub read: f64,
+    /// Bytes that were written.
+    pub written: f64,
+    /// Operations that read.
+    pub reads: f64,
+    /// Operations that wrote.
+    pub writes: f64,
+}
+
+impl LimitedDriveWork {
+    /// Each figure of both, put together.
+    pub fn with(self, other: Self, put: impl Fn(f64, f64) -> f64) -> Self {
+        Self {
+            read: put(self.read, other.read),
+            written: put(self.written, other.written),
+            reads: put(self.reads, other.reads),
+            writes: put(self.writes, other.writes),
+        }
     }
 }
 
 /// Seconds that a drive would take at its limits for what it did: of bytes and operations, of reads and writes. A
 /// control group bounds each of them by itself.
-pub fn at_limits([read, written, reads, writes]: [f64; 4], drive: DrivePower) -> [f64; 4] {
+pub fn at_limits(work: LimitedDriveWork, drive: DrivePower) -> [f64; 4] {
     [
-        read / drive.transfer,
-        written / drive.transfer,
-        reads / drive.operations,
-        writes / drive.operations,
+        work.read / drive.transfer,
+        work.written / drive.transfer,
+        work.reads / drive.operations,
+        work.writes / drive.operations,
     ]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{at_limits, limit_files, used};
+    use super::{LimitedDriveWork, at_limits, limit_files, used};
     use crate::measure::limits::GroupVersion;
     use crate::model::cluster::DrivePower;
 
@@ -122,12 +152,19 @@ mod tests {
     fn what_was_used_is_read_of_both_versions() {
         let one = |number: u32| format!("7:0 Read 9\n7:1 Read {number}\n7:1 Write 7\n7:1 Sync 1\nTotal 3\n");
         let texts = [one(5_000_000), one(50)];
-        assert_eq!(used(GroupVersion::One, "7:1", &texts), [5e6, 7.0, 50.0, 7.0]);
+        let work = LimitedDriveWork {
+            read: 5e6,
+            written: 7.0,
+            reads: 50.0,
+            writes: 7.0,
+        };
+        assert_eq!(used(GroupVersion::One, "7:1", &texts), work);
         let two = "7:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0\n7:1 rbytes=5000000 wbytes=7 rios=50 wios=7\n";
         let found = used(GroupVersion::Two, "7:1", &[two.to_owned()]);
-        assert_eq!(found, [5e6, 7.0, 50.0, 7.0]);
+        assert_eq!(found, work);
         assert_eq!(at_limits(found, DRIVE)[2], 0.5);
-        assert_eq!(used(GroupVersion::Two, "7:9", &[two.to_owned()]), [0.0; 4]);
-        assert_eq!(used(GroupVersion::One, "7:9", &[]), [0.0; 4]);
+        let nothing = LimitedDriveWork::default();
+        assert_eq!(used(GroupVersion::Two, "7:9", &[two.to_owned()]), nothing);
+        assert_eq!(used(GroupVersion::One, "7:9", &[]), nothing);
     }
 }

@@ -120,6 +120,17 @@ fn first_port() -> u16 {
     26_200
 }
 
+/// Why a text is no plan, with what to write.
+pub fn explained(text: &str, error: &toml::de::Error) -> String {
+    let why = error.to_string();
+    // Both have gateways, drives and balancers.
+    let is_inventory = toml::from_str::<toml::Table>(text).is_ok_and(|table| table.contains_key("server"));
+    match is_inventory {
+        true => "this is an inventory, and a plan was expected, which names it by inventory = \"FILE\"".to_owned(),
+        false => why.trim_end().to_owned(),
+    }
+}
+
 /// A speed that can be limited.
 pub fn limit(section: &str, key: &str, text: &str) -> Result<f64, Fault> {
     let wrong = |why: &dyn std::fmt::Display| Fault::caller(format!("{section}: {key} = {text:?}: {why}"));
@@ -245,6 +256,30 @@ fn balancer(section: Option<&BalancerSection>, kinds: &Kinds<'_>) -> Result<Opti
     }
 }
 
+/// No more servers of a kind than can be had of it, and no more drives in one than it has bays.
+fn can_be_had(file: &PlanFile, kinds: &Kinds<'_>) -> Result<(), Fault> {
+    for (section, key, name, counts) in [
+        ("gateway", "gateways", &file.gateway.kind, &file.gateways),
+        ("storage", "storage_nodes", &file.storage.kind, &file.storage_nodes),
+    ] {
+        let Some(name) = name else { continue };
+        let kind = kinds.server(section, name)?;
+        if let Some(count) = counts.iter().find(|count| **count > kind.most) {
+            return Err(Fault::caller(format!(
+                "{key}: {count}: the inventory has most = {} of {name:?}: expected {} or fewer, or another kind",
+                kind.most, kind.most
+            )));
+        }
+        if section == "storage" && file.drives > kind.bays {
+            return Err(Fault::caller(format!(
+                "drives = {}: {name:?} has {} bays: expected {} drives or fewer, or a kind with more bays",
+                file.drives, kind.bays, kind.bays
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// What the nodes of a plan stand for.
 pub struct ResolvedNodes {
     pub gateway: NodeLimits,
@@ -257,6 +292,7 @@ pub struct ResolvedNodes {
 impl ResolvedNodes {
     /// From the plan's sections and its inventory.
     pub fn of(file: &PlanFile, kinds: &Kinds<'_>) -> Result<Self, Fault> {
+        can_be_had(file, kinds)?;
         let (one, other) = (&file.gateway, &file.storage);
         let of_gateway = (one.kind.as_deref(), one.processors, one.network.as_deref());
         let of_storage = (other.kind.as_deref(), other.processors, other.network.as_deref());
