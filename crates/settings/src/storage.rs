@@ -13,6 +13,9 @@ options! {
         conn_timeout: Duration = "0.5",
         /// Seconds to wait for a container server before the update is left to the updater.
         container_update_timeout: Duration = "1.0",
+        /// Seconds after which a container server's device that has updates under way and answers none of them is
+        /// passed over: its updates are left to the updater at once, until it answers; 0 never passes one over.
+        silence_timeout: Duration = "1.0",
         /// Seconds to wait for the next piece of a request.
         client_timeout: Duration = "60.0",
         /// Bytes a second at which the bodies of SSYNC and DELETES have to come while they are waited for, on average
