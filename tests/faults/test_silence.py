@@ -20,9 +20,9 @@ from harness.waiting import until
 
 NODES, HUNG = 4, 1
 PROXY = {"conn_timeout": 0.5, "node_timeout": 10, "post_quorum_timeout": 0.5, "silence_timeout": 1}
-STORAGE = {"conn_timeout": 0.5, "node_timeout": 3}
+STORAGE = {"conn_timeout": 0.5, "node_timeout": 3, "silence_timeout": 1}
 OVERRIDES = {"proxy": {"app:proxy-server": PROXY}, "container": {"app:container-server": STORAGE},
-             "object": {"app:object-server": {**STORAGE, "container_update_timeout": 1, "silence_timeout": 1},
+             "object": {"app:object-server": {**STORAGE, "container_update_timeout": 1},
                         "object-replicator": {"sync_method": "ssync"}}}
 LARGE = hashlib.shake_256(b"silence").digest(3 * 10**6)
 OBJECTS = 12

@@ -146,6 +146,7 @@ impl Storage<'_> {
         let options = ListingServerOptions {
             conn_timeout: conf.settings.conn_timeout,
             node_timeout: conf.settings.node_timeout,
+            silence_timeout: conf.settings.silence_timeout,
             allowed_sync_hosts: conf.settings.allowed_sync_hosts.clone(),
             sync_realms: self.sync_realms(&conf.common.swift_dir),
             min_transfer_rate: conf.settings.min_transfer_rate,
@@ -198,10 +199,14 @@ impl Storage<'_> {
         let statsd = options.statsd.clone();
         let server = ListingServer::new(self.world.clone(), kind, options).map_err(no_threads)?;
         let service: Arc<dyn Service> = server.clone();
+        let silence = SilenceMetrics {
+            role: Role::Container,
+            silence: server.silence(),
+        };
         Ok(BuiltServer {
             service,
             statsd,
-            silence: None,
+            silence: (kind == Kind::Container).then(|| Arc::new(silence) as Arc<dyn MetricsSource>),
             set_peers: Box::new(move |peers| server.set_peers(peers)),
             leave: Box::new(|| {}),
         })

@@ -71,6 +71,9 @@ options! {
         node_timeout: Duration = "3",
         /// Seconds to wait for a connection to an account server.
         conn_timeout: Duration = "0.5",
+        /// Seconds after which an account server's device that has updates under way and answers none of them is no
+        /// longer waited for: its updates are left to the updater until it answers; 0 waits for it always.
+        silence_timeout: Duration = "1.0",
         /// Hosts that container sync may reach without a realm.
         allowed_sync_hosts: Vec<String> = "127.0.0.1",
         /// Bytes a second at which the body of a REPLICATE has to come while it is waited for, on average over a
