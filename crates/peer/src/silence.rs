@@ -19,6 +19,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use world::{Clock, World};
 
+/// A silent device that no request would have gone to for so long is forgotten: it may have left the cluster.
+const FORGOTTEN: Duration = Duration::from_secs(600);
+
 /// A device with requests under way, or a silent one.
 struct DeviceState {
     /// Requests under way to it.
@@ -26,6 +29,8 @@ struct DeviceState {
     /// When it answered last, or when the first of those requests left.
     since: Duration,
     is_silent: bool,
+    /// When it was passed over last.
+    passed_over: Duration,
 }
 
 /// See the module's header. `K` names a device of a server.
@@ -84,6 +89,7 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
                     waiting: 1,
                     since: now,
                     is_silent: false,
+                    passed_over: now,
                 };
                 devices.insert(device.clone(), state);
             }
@@ -112,10 +118,14 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
             let Some(state) = devices.get_mut(device) else {
                 return false;
             };
-            if state.is_silent || self.left_of(state) > Duration::ZERO {
-                return state.is_silent;
+            let now = self.clock.elapsed();
+            if self.left_of(state, now) > Duration::ZERO && !state.is_silent {
+                return false;
             }
-            state.is_silent = true;
+            state.passed_over = now;
+            if std::mem::replace(&mut state.is_silent, true) {
+                return true;
+            }
         }
         self.times.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(
@@ -135,7 +145,7 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
         let devices = self.devices.lock();
         Some(match devices.get(device) {
             Some(state) if state.is_silent => Duration::ZERO,
-            Some(state) => self.left_of(state),
+            Some(state) => self.left_of(state, self.clock.elapsed()),
             None => self.timeout,
         })
     }
@@ -167,14 +177,16 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
         self.times.load(Ordering::Relaxed)
     }
 
-    /// How many devices are silent now.
+    /// How many devices are silent now, as far as requests would have gone to them lately.
     pub fn silent(&self) -> usize {
-        let devices = self.devices.lock();
+        let now = self.clock.elapsed();
+        let mut devices = self.devices.lock();
+        devices.retain(|_, state| state.waiting > 0 || now.saturating_sub(state.passed_over) <= FORGOTTEN);
         devices.values().filter(|state| state.is_silent).count()
     }
 
-    fn left_of(&self, state: &DeviceState) -> Duration {
-        let unanswered_for = self.clock.elapsed().saturating_sub(state.since);
+    fn left_of(&self, state: &DeviceState, now: Duration) -> Duration {
+        let unanswered_for = now.saturating_sub(state.since);
         self.timeout.saturating_sub(unanswered_for)
     }
 
@@ -321,6 +333,24 @@ mod tests {
         drop(probe);
         assert!(silence.is_silent(&"d"), "a probe without an answer changes nothing");
         silence.probe(&"d").unwrap().answered();
+        assert!(!silence.is_silent(&"d"));
+        assert!(silence.devices.lock().is_empty());
+    }
+
+    #[test]
+    fn a_silent_device_that_no_request_would_go_to_is_forgotten() {
+        let (silence, clock) = silence(1000);
+        let asked = silence.asked(&"d");
+        clock.pass(1000);
+        assert!(silence.is_silent(&"d"));
+        drop(asked);
+        for _ in 0..3 {
+            clock.pass(600_000);
+            assert_eq!(silence.silent(), 1);
+            assert!(silence.is_silent(&"d"));
+        }
+        clock.pass(600_001);
+        assert_eq!(silence.silent(), 0);
         assert!(!silence.is_silent(&"d"));
         assert!(silence.devices.lock().is_empty());
     }
