@@ -20,7 +20,7 @@ from harness.waiting import until
 
 
 # Nobody gives up waiting for the container server while the test looks at the devices.
-LONG = {"conn_timeout": 200, "node_timeout": 200}
+LONG = {"conn_timeout": 200, "node_timeout": 200, "silence_timeout": 200}
 OVERRIDES = {"proxy": {"app:proxy-server": LONG}, "object": {"app:object-server": {**LONG, "container_update_timeout": 200}}}
 
 

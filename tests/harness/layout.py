@@ -27,6 +27,8 @@ USERS = {
 # A busy machine is no dead one: without this a late answer becomes a handoff, a pending update or a replica left out, and
 # no daemon runs in the tests to finish those, or just once.
 PATIENCE = {"conn_timeout": 5, "node_timeout": 20}
+# Martlet's: nor is a slow disk a node that hangs.
+HEARING = {"silence_timeout": 20}
 AUDIT_FAST = {"files_per_second": 10000, "bytes_per_second": 10**10, "zero_byte_files_per_second": 10000}
 
 
@@ -124,7 +126,7 @@ class Layout:
             **filters.overrides(self.pipeline)["proxy"],
             "DEFAULT": self._common(self.proxy_port),
             "app:proxy-server": {"use": "egg:swift#proxy", "account_autocreate": "true",
-                                 "allow_account_management": "true", "post_quorum_timeout": 20, **PATIENCE},
+                                 "allow_account_management": "true", "post_quorum_timeout": 20, **PATIENCE, **HEARING},
             "filter:tempauth": {"use": "egg:swift#tempauth", "reseller_prefix": "AUTH, SERVICE",
                                 "SERVICE_require_group": "service", **USERS},
             "filter:cache": cache,
@@ -135,7 +137,7 @@ class Layout:
             "DEFAULT": {**self._common(self.ports[role, node]), "devices": self.srv_of(node), "mount_check": "false",
                         "recon_cache_path": self.run_of(node)},
             "pipeline:main": {"pipeline": f"healthcheck recon {role}-server"},
-            f"app:{role}-server": {"use": f"egg:swift#{role}", **({} if role == "account" else PATIENCE),
+            f"app:{role}-server": {"use": f"egg:swift#{role}", **({} if role == "account" else PATIENCE | HEARING),
                                    **({"container_update_timeout": 10} if role == "object" else {})},
             "filter:recon": {"use": "egg:swift#recon", "recon_cache_path": self.run_of(node)},
             "filter:healthcheck": {"use": "egg:swift#healthcheck"},

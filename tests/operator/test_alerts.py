@@ -32,6 +32,7 @@ CASES = {
                        f'martlet_requests_total{{{NODE}, role="proxy-server", verb="PUT", status="2xx"}}': "0+100x30"}, 5, 0, 20),
     "MartletDeviceOutOfService": ({f"martlet_device_in_service{{{DEVICE}}}": "VALUEx10"}, 0.5, 1, 3),
     "MartletDeviceHangs": ({f'martlet_io_waiting{{{NODE}, pool="sdb1"}}': "VALUEx10", f'martlet_io_waiting_limit{{{NODE}, pool="sdb1"}}': "100x10"}, 60, 10, 5),
+    "MartletDevicesSilent": ({f'martlet_silent_devices{{{NODE}, role="proxy-server"}}': "VALUEx10"}, 1, 0, 3),
     "MartletDeviceFills": ({f"martlet_device_free_bytes{{{DEVICE}}}": "VALUEx30", f"martlet_device_bytes{{{DEVICE}}}": "1000x30"}, 90, 110, 15),
     "MartletDeviceFull": ({f"martlet_device_free_bytes{{{DEVICE}}}": "VALUEx30", f"martlet_device_bytes{{{DEVICE}}}": "1000x30"}, 20, 40, 5),
     "MartletDeviceFilesEnd": ({f"martlet_device_free_files{{{DEVICE}}}": "VALUEx30", f"martlet_device_files{{{DEVICE}}}": "1000x30"}, 90, 110, 15),

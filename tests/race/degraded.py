@@ -32,9 +32,9 @@ from race.control import Control  # noqa: E402
 NODES, BROKEN = 4, 1  # the second node is the one with faults
 KINDS = {"OpenStack": "openstack", "Martlet": "martlet"}
 PIPELINE = filters.LEAN.replace(" tempauth", "")
-# OpenStack's defaults; layouts of tests are more patient.
-TIMES = {"conn_timeout": 0.5, "node_timeout": 10, "post_quorum_timeout": 0.5}
-STORAGE_TIMES = {"conn_timeout": 0.5, "node_timeout": 3}
+# OpenStack's defaults, and Martlet's; layouts of tests are more patient.
+TIMES = {"conn_timeout": 0.5, "node_timeout": 10, "post_quorum_timeout": 0.5, "silence_timeout": 1}
+STORAGE_TIMES = {"conn_timeout": 0.5, "node_timeout": 3, "silence_timeout": 1}
 CACHE_TIMES = {"connect_timeout": 0.3, "pool_timeout": 1}
 PACE = {"files_per_second": 20, "bytes_per_second": 10_000_000, "zero_byte_files_per_second": 50}
 DAEMONS = ("object-replicator", "object-updater", "object-auditor", "container-replicator")

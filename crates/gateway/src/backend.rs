@@ -1,9 +1,9 @@
 //! One question to one storage node: what every call carries, time-outs, and what its answer
 //! says about the node.
 //!
-//! Always holds: every call names the transaction; a node that gives no answer, or a 5xx, is
-//! counted against it (`suppression.rs`); a 507 takes it out at once, but for a PUT, which
-//! may only have been too large for the room that is left.
+//! Always holds: every call names the transaction; requests that wait for an answer are counted (`silence.rs`); a
+//! node that gives no answer, or a 5xx, is counted against it (`suppression.rs`); a 507 takes it out at once, but for
+//! a PUT, which may only have been too large for the room that is left.
 
 use crate::nodes::Node;
 use crate::route::Route;
@@ -13,7 +13,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Method, StatusCode};
 use peer::message::header_names::BACKEND_PREFIX;
 use peer::message::{Message, RequestContext};
-use peer::{Body, Call, PeerError, Response, Target, Timeouts};
+use peer::{AskedDevice, Body, Call, PeerError, Response, Target, Timeouts};
 use request_pipeline::ClientRequest;
 pub(crate) use request_pipeline::constraints::joined;
 use std::sync::Arc;
@@ -69,6 +69,22 @@ impl Shared {
     /// Sends `call` to `node`. `None` when the node could not answer properly (it is then counted
     /// against it); 5xx answers count too, but are handed on.
     pub(crate) async fn ask(&self, node: &Node, call: Call, limit: Duration) -> Option<Response> {
+        let asked = self.silence.asked(node);
+        self.exchange(node, call, limit, Some(asked)).await
+    }
+
+    /// The same of a call whose answer rightly comes late: while it is awaited the device is not taken for silent.
+    pub(crate) async fn ask_patiently(&self, node: &Node, call: Call, limit: Duration) -> Option<Response> {
+        self.exchange(node, call, limit, None).await
+    }
+
+    async fn exchange(
+        &self,
+        node: &Node,
+        call: Call,
+        limit: Duration,
+        asked: Option<AskedDevice<Node>>,
+    ) -> Option<Response> {
         let timeouts = Timeouts {
             connect: self.options.conn_timeout,
             response: limit,
@@ -79,6 +95,10 @@ impl Shared {
         let span = tracing::debug_span!("sub-request", %method, device = %node.device);
         match self.peers.send(ip, port, call, timeouts).instrument(span).await {
             Ok(response) => {
+                match asked {
+                    Some(asked) => asked.answered(),
+                    None => self.silence.has_answered(node),
+                }
                 self.write_clock.see(response.headers());
                 if let Some(began) = began {
                     self.timings

@@ -1,8 +1,10 @@
 //! The nodes a read may try, in order: primaries, nearest first, then handoffs.
 //!
 //! What is nearest, `routing.rs` knows.
-//! Always holds: at most `request_node_count` nodes are offered; suppressed ones are passed over.
+//! Always holds: at most `request_node_count` nodes are offered; suppressed ones are passed over, and silent ones come
+//! last, by themselves ([`Candidates::next_silent`]).
 
+use crate::backend::Question;
 use crate::nodes::Node;
 use crate::route::{HandoffCount, Route};
 use crate::routing;
@@ -21,6 +23,9 @@ pub(crate) struct Candidates {
     route: Route,
     primaries: VecDeque<Node>,
     handoffs: Option<VecDeque<Node>>,
+    /// Those that are silent.
+    silent: VecDeque<Candidate>,
+    /// How many more may be asked. A silent primary has its place already.
     left: usize,
     used: HandoffCount,
     patience: Option<Duration>,
@@ -38,6 +43,7 @@ impl Candidates {
             route,
             primaries: primaries.into(),
             handoffs: None,
+            silent: VecDeque::new(),
             left,
             patience: routing.concurrent_gets.then_some(wait),
         }
@@ -53,8 +59,8 @@ impl Candidates {
         &self.route
     }
 
-    /// The next one.
-    pub(crate) fn next(&mut self, shared: &Shared) -> Option<Candidate> {
+    /// The next one, which is asked `question`.
+    pub(crate) fn next(&mut self, shared: &Shared, question: &Question) -> Option<Candidate> {
         loop {
             if self.left == 0 {
                 return None;
@@ -66,14 +72,34 @@ impl Candidates {
                     is_primary: false,
                 },
             };
-            if !shared.suppression.is_suppressed(&candidate.node) {
-                self.left -= 1;
-                if !candidate.is_primary {
-                    self.used.another(&shared.options);
-                }
-                return Some(candidate);
+            if shared.suppression.is_suppressed(&candidate.node) {
+                continue;
             }
+            let call = || question.call(&self.route, &candidate.node);
+            if shared.is_silent(&candidate.node, call) {
+                self.left -= usize::from(candidate.is_primary);
+                self.silent.push_back(candidate);
+                continue;
+            }
+            return Some(self.counted(shared, candidate));
         }
+    }
+
+    /// The next of the silent ones that [`Candidates::next`] has passed over: primaries first.
+    pub(crate) fn next_silent(&mut self, shared: &Shared) -> Option<Candidate> {
+        let candidate = self.silent.pop_front()?;
+        if candidate.is_primary {
+            return Some(candidate);
+        }
+        (self.left > 0).then(|| self.counted(shared, candidate))
+    }
+
+    fn counted(&mut self, shared: &Shared, candidate: Candidate) -> Candidate {
+        self.left -= 1;
+        if !candidate.is_primary {
+            self.used.another(&shared.options);
+        }
+        candidate
     }
 
     fn next_handoff(&mut self) -> Option<Node> {

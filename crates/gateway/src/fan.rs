@@ -6,19 +6,17 @@
 //! `node_timeout` for one chunk is left behind; too few replicas end the upload at once.
 
 use crate::backend::Reply;
-use crate::fan_out;
+use crate::fan_out::{self, Attempts};
 use crate::nodes::Node;
 use crate::shared::Shared;
 use crate::upload_body::UploadBody;
 use bytes::Bytes;
-use futures_util::stream::FuturesUnordered;
 use md5::{Digest as _, Md5};
 use peer::{Body, BodyError, Digest, Feed, Footer};
 use request_pipeline::{Response, reply};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use vocabulary::hex;
-use world::BoxFuture;
 
 /// Chunks that may wait for a slow replica.
 pub(crate) const CHUNKS_AHEAD: usize = 8;
@@ -107,7 +105,7 @@ impl Fan<'_> {
     /// The body is whole: collects the answers.
     pub(crate) async fn finish(self, shared: Arc<Shared>) -> Vec<Reply> {
         let limit = shared.options.node_timeout;
-        let answers: FuturesUnordered<BoxFuture<'static, Option<Reply>>> = FuturesUnordered::new();
+        let answers = Attempts::new();
         for replica in self.replicas {
             let shared = shared.clone();
             answers.push(Box::pin(async move {
@@ -115,7 +113,7 @@ impl Fan<'_> {
                     replica.feed.finish().await;
                     replica.answer.await.ok().flatten()
                 };
-                match shared.world.timeout(limit, answer).await {
+                let reply = match shared.world.timeout(limit, answer).await {
                     Ok(reply) => reply,
                     Err(_) => {
                         shared
@@ -123,7 +121,8 @@ impl Fan<'_> {
                             .error(&replica.node, "did not say in time whether it has stored an object");
                         None
                     }
-                }
+                };
+                reply.into()
             }));
         }
         fan_out::gather(&shared, answers, self.quorum).await

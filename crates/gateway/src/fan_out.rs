@@ -3,6 +3,8 @@
 //! Each replica has its own attempt, which begins with its primary and goes on through the shared
 //! handoffs while nodes fail. Once enough replicas agree the others get a moment more
 //! (`post_quorum_timeout`), then finish in the background.
+//! Silent nodes (`silence.rs`) are passed over. Where no handoff is left, the attempt is put off: it asks them after
+//! all if the others make no quorum. Otherwise each write would wait for a node that hangs, and requests to it pile up.
 //! Always holds: a handoff is used by one replica only; an attempt that was begun is ended, whether
 //! or not anybody waits for it.
 
@@ -20,6 +22,25 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use vocabulary::Timestamp;
 use world::BoxFuture;
+
+/// The attempts of one write, one per replica.
+pub(crate) type Attempts = FuturesUnordered<BoxFuture<'static, AttemptEnd>>;
+
+/// What became of one.
+pub(crate) enum AttemptEnd {
+    /// A node answered.
+    Answered(Reply),
+    /// None did.
+    Failed,
+    /// Those that are left are silent: the rest of the attempt, which asks them.
+    PutOff(BoxFuture<'static, AttemptEnd>),
+}
+
+impl From<Option<Reply>> for AttemptEnd {
+    fn from(reply: Option<Reply>) -> Self {
+        reply.map_or(Self::Failed, Self::Answered)
+    }
+}
 
 /// Makes the call for replica number `n` to a node.
 pub(crate) type MakeCall = Arc<dyn Fn(usize, &Node) -> Call + Send + Sync>;
@@ -102,12 +123,16 @@ async fn write_as(shared: &Arc<Shared>, route: &Route, make_call: MakeCall, miss
         route.clone(),
         shared.options.request_node_count.for_replicas(route.replicas()),
     ));
-    let attempts: FuturesUnordered<BoxFuture<'static, Option<Reply>>> = FuturesUnordered::new();
+    let attempts = Attempts::new();
     for (replica, primary) in route.primaries.iter().enumerate() {
-        let (shared, spares, make_call, primary) = (shared.clone(), spares.clone(), make_call.clone(), primary.clone());
-        attempts.push(Box::pin(async move {
-            attempt(&shared, &spares, replica, primary, &make_call, missing).await
-        }));
+        let (spares, primary) = (spares.clone(), primary.clone());
+        let attempt = Attempt {
+            shared: shared.clone(),
+            make_call: make_call.clone(),
+            replica,
+            missing,
+        };
+        attempts.push(Box::pin(attempt.begin(spares, primary)));
     }
     let (gathering, quorum) = (shared.clone(), quorum::size(route.replicas()));
     to_its_end(shared, async move { gather(&gathering, attempts, quorum).await })
@@ -128,26 +153,30 @@ pub(crate) async fn to_its_end<T: Send + 'static>(
 }
 
 /// Collects replies until a quorum agrees, then a moment longer.
-pub(crate) async fn gather(
-    shared: &Arc<Shared>,
-    mut attempts: FuturesUnordered<BoxFuture<'static, Option<Reply>>>,
-    quorum: usize,
-) -> Vec<Reply> {
+pub(crate) async fn gather(shared: &Arc<Shared>, mut attempts: Attempts, quorum: usize) -> Vec<Reply> {
     let mut replies: Vec<Reply> = Vec::with_capacity(attempts.len());
     let mut statuses: Vec<u16> = Vec::with_capacity(attempts.len());
-    let mut take = |reply: Option<Reply>, statuses: &mut Vec<u16>| {
-        if let Some(reply) = reply {
+    let mut put_off = Vec::new();
+    let mut take = |ended: AttemptEnd, statuses: &mut Vec<u16>| match ended {
+        AttemptEnd::Answered(reply) => {
             statuses.push(reply.status);
             replies.push(reply);
+            None
         }
+        AttemptEnd::Failed => None,
+        AttemptEnd::PutOff(again) => Some(again),
     };
     while !quorum::is_reached(&statuses, quorum) {
-        let Some(reply) = attempts.next().await else { break };
-        take(reply, &mut statuses);
+        if attempts.is_empty() || !quorum::is_possible(statuses.len() + attempts.len(), quorum) {
+            attempts.extend(put_off.drain(..));
+        }
+        let Some(ended) = attempts.next().await else { break };
+        put_off.extend(take(ended, &mut statuses));
     }
     let stragglers = async {
-        while let Some(reply) = attempts.next().await {
-            take(reply, &mut statuses);
+        while let Some(ended) = attempts.next().await {
+            // An attempt that is put off now is not needed.
+            drop(take(ended, &mut statuses));
         }
     };
     if shared
@@ -163,34 +192,64 @@ pub(crate) async fn gather(
     replies
 }
 
-async fn attempt(
-    shared: &Shared,
-    spares: &Spares,
+/// The write of one replica.
+struct Attempt {
+    shared: Arc<Shared>,
+    make_call: MakeCall,
     replica: usize,
-    primary: Node,
-    make_call: &MakeCall,
     missing: Missing,
-) -> Option<Reply> {
-    let limit = shared.options.node_timeout;
-    let mut not_there = None;
-    let (mut candidate, mut is_handoff) = (Some(primary), false);
-    while let Some(node) = candidate {
-        let is_suppressed = shared.suppression.is_suppressed(&node);
-        if is_handoff && !is_suppressed {
-            spares.note_use(shared);
-        }
-        if !is_suppressed
-            && let Some(response) = shared.ask(&node, make_call(replica, &node), limit).await
-            && !response.status().is_server_error()
-            && let Some(reply) = shared.whole(&node, response, limit).await
-        {
-            if reply.status != 404 || missing == Missing::IsAnAnswer {
-                return Some(reply);
+}
+
+impl Attempt {
+    /// Asks its primary, then handoffs, until one has done it.
+    async fn begin(self, spares: Arc<Spares>, primary: Node) -> AttemptEnd {
+        let (mut not_there, mut silent) = (None, Vec::new());
+        let (mut candidate, mut is_handoff) = (Some(primary), false);
+        while let Some(node) = candidate {
+            if !self.shared.suppression.is_suppressed(&node) {
+                if self.shared.is_silent(&node, || (self.make_call)(self.replica, &node)) {
+                    silent.push(node);
+                } else {
+                    if is_handoff {
+                        spares.note_use(&self.shared);
+                    }
+                    if let Some(reply) = self.ask(&node, &mut not_there).await {
+                        return AttemptEnd::Answered(reply);
+                    }
+                }
             }
-            not_there.get_or_insert(reply);
+            candidate = spares.next();
+            is_handoff = true;
         }
-        candidate = spares.next();
-        is_handoff = true;
+        match silent.is_empty() {
+            true => not_there.into(),
+            false => AttemptEnd::PutOff(Box::pin(self.ask_silent(silent, not_there))),
+        }
     }
-    not_there
+
+    /// Asks silent nodes after all.
+    async fn ask_silent(self, silent: Vec<Node>, mut not_there: Option<Reply>) -> AttemptEnd {
+        for node in silent {
+            if let Some(reply) = self.ask(&node, &mut not_there).await {
+                return AttemptEnd::Answered(reply);
+            }
+        }
+        not_there.into()
+    }
+
+    /// The answer of `node` if it ends the attempt; a 404 that does not is kept.
+    async fn ask(&self, node: &Node, not_there: &mut Option<Reply>) -> Option<Reply> {
+        let limit = self.shared.options.node_timeout;
+        let call = (self.make_call)(self.replica, node);
+        let response = self.shared.ask(node, call, limit).await?;
+        if response.status().is_server_error() {
+            return None;
+        }
+        let reply = self.shared.whole(node, response, limit).await?;
+        if reply.status != 404 || self.missing == Missing::IsAnAnswer {
+            return Some(reply);
+        }
+        not_there.get_or_insert(reply);
+        None
+    }
 }

@@ -3,6 +3,7 @@
 //! [`Gateway`] is the HTTP service; behind its features stands [`CoreVerbs`], which knows accounts,
 //! containers and objects. What all requests share: `shared.rs`.
 
+use crate::nodes::Node;
 use crate::recognise::{not_text, recognise};
 use crate::shared::{Shared, VERBS};
 use crate::write_clock::ClockSkewMetrics;
@@ -10,7 +11,7 @@ use crate::write_lock::GatewayLocks;
 use crate::{account, container, object};
 use http::{HeaderValue, Method, StatusCode};
 use peer::message::header_names::X_ALLOW_RESERVED_NAMES;
-use peer::{Body, HttpService};
+use peer::{Body, HttpService, Silence};
 use request_pipeline::{ClientRequest, Core, Feature, InfoSource, Pipeline, Response, WriteLocks, cors, reply};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -167,6 +168,11 @@ impl Gateway {
     /// What the clock of its writes counts.
     pub fn clock_skew_metrics(&self) -> Arc<ClockSkewMetrics> {
         self.shared.write_clock.metrics().clone()
+    }
+
+    /// Which devices of storage servers are silent.
+    pub fn silence(&self) -> Arc<Silence<Node>> {
+        self.shared.silence.clone()
     }
 
     /// The features in force, outermost first.

@@ -11,13 +11,14 @@
 //! |---|---|
 //! | how does a request travel | `gateway.rs`, `recognise.rs` |
 //! | who may | `authorise.rs` |
-//! | which nodes, in which order | `rings.rs`, `route.rs`, `routing.rs`, `candidates.rs`, `suppression.rs` |
+//! | which nodes, in which order | `rings.rs`, `route.rs`, `routing.rs`, `candidates.rs` |
+//! | which nodes are left alone | `suppression.rs`, `silence.rs` |
 //! | what do all requests share | `shared.rs` |
 //! | which time does a write get, and what if storage has a newer one | `write_clock.rs`, `write_order.rs` |
 //! | how is an object locked for a conditional write | `write_lock.rs` |
 //! | how is one node asked | `backend.rs` |
-//! | writes to all replicas | `fan_out.rs`, `put_object.rs`, `fan.rs` |
-//! | reads from one of them | `read.rs`, `resume.rs`, `multi_range.rs` |
+//! | writes to all replicas | `fan_out.rs`, `put_object.rs`, `opening.rs`, `fan.rs` |
+//! | reads from one of them | `read.rs`, `read_attempts.rs`, `resume.rs`, `multi_range.rs` |
 //! | the verbs | `account.rs`, `container.rs`, `object.rs`; where an object lives: `located.rs` |
 //! | what is known of accounts and containers | `info.rs`, `info_cache.rs`, `info_json.rs` |
 //! | what clients must not send | `constraints.rs`, `content_type.rs`, `expiry.rs` |
@@ -40,15 +41,18 @@ mod located;
 mod multi_range;
 pub mod nodes;
 mod object;
+mod opening;
 pub mod options;
 mod put_object;
 mod read;
+mod read_attempts;
 mod recognise;
 mod resume;
 pub mod rings;
 mod route;
 mod routing;
 mod shared;
+mod silence;
 mod suppression;
 mod timings;
 mod upload_body;

@@ -5,6 +5,7 @@
 use parking_lot::Mutex;
 use peer::message::RequestContext;
 use placement::{Device, Ring};
+use std::fmt::{Display, Formatter};
 use std::sync::Arc;
 
 /// Rings whose nodes are kept: those of all policies, and what a reload leaves for a moment.
@@ -46,6 +47,12 @@ impl Node {
             true => (&self.inside.0, self.inside.1),
             false => (&self.ip, self.port),
         }
+    }
+}
+
+impl Display for Node {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}/{}", self.ip, self.port, self.device)
     }
 }
 

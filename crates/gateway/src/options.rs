@@ -19,6 +19,8 @@ pub struct GatewayOptions {
     pub conn_timeout: Duration,
     pub client_timeout: Duration,
     pub post_quorum_timeout: Duration,
+    /// How long a device may answer none of its requests before it is passed over; zero for ever.
+    pub silence_timeout: Duration,
     /// How far stored timestamps may move the clock of writes ahead of the machine's.
     pub max_clock_skew: Duration,
     pub recheck_account_existence: Duration,
@@ -64,6 +66,7 @@ impl Default for GatewayOptions {
             conn_timeout: Duration::from_millis(500),
             client_timeout: Duration::from_secs(60),
             post_quorum_timeout: Duration::from_millis(500),
+            silence_timeout: Duration::from_secs(1),
             max_clock_skew: Duration::from_secs(60),
             recheck_account_existence: Duration::from_secs(60),
             recheck_container_existence: Duration::from_secs(60),

@@ -16,24 +16,20 @@ use crate::backend::{Reply, context_of, header, target, text};
 use crate::constraints::{check_metadata, declared_length};
 use crate::content_type;
 use crate::expiry::deletion_time;
-use crate::fan::{BodyEnd, CHUNKS_AHEAD, Fan, OpenReplica};
-use crate::fan_out::{self, MakeCall, Spares};
+use crate::fan::{BodyEnd, Fan, OpenReplica};
+use crate::fan_out::{self, MakeCall};
 use crate::located::{LocatedObject, Updates, check_name, forwarded_headers, refusal_of};
-use crate::nodes::Node;
-use crate::route::Route;
+use crate::opening::{Opening, PutCalls};
 use crate::shared::Shared;
 use crate::upload_body::UploadBody;
 use crate::write_clock::WriteTime;
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
-use http::header::{ETAG, EXPECT, HeaderMap, HeaderValue};
+use http::header::{ETAG, EXPECT, HeaderMap};
 use md5::{Digest as _, Md5};
-use peer::message::{Message, PutObject, RequestContext};
-use peer::{Body, BodyError, Call, Digest, Footer, Target};
+use peer::message::PutObject;
+use peer::{Body, BodyError, Digest, Footer};
 use request_pipeline::{ClientRequest, Footers, Response, WriteTimeSlot, reply};
 use std::sync::Arc;
-use tokio::sync::oneshot;
 use vocabulary::conditional::bare_etag;
 use vocabulary::hex;
 use vocabulary::metadata::Entity;
@@ -86,32 +82,6 @@ fn check(
     let deletion = deletion_time(request, shared.world.clock.now())?;
     check_metadata(request, Entity::Object, limits)?;
     Ok((length, deletion))
-}
-
-/// The calls of one PUT to its replicas.
-#[derive(Clone)]
-struct PutCalls {
-    context: RequestContext,
-    message: PutObject,
-    route: Route,
-    updates: Arc<Updates>,
-}
-
-impl PutCalls {
-    /// The call for replica number `replica`, to `node`.
-    fn call(&self, replica: usize, node: &Node) -> Call {
-        let target = Target {
-            device: node.device.clone(),
-            partition: self.route.partition,
-            path: self.message.target.path.clone(),
-        };
-        let mut message = Message::PutObject(PutObject {
-            target,
-            ..self.message.clone()
-        });
-        self.updates.add_to(&mut message, replica, &self.context);
-        Call::new(self.context.clone(), message)
-    }
 }
 
 /// A PUT that has been checked.
@@ -340,7 +310,13 @@ impl Upload {
     /// ahead of this gateway's clock, all are asked again. What they get meanwhile was written while the body came.
     async fn open_in_order(&mut self, end: &BodyEnd) -> Result<(Vec<OpenReplica>, Vec<Reply>), Response> {
         loop {
-            let (replicas, early) = self.open_all(end).await;
+            let opening = Opening {
+                shared: &self.shared,
+                calls: &self.calls,
+                length: self.length,
+                end,
+            };
+            let (replicas, early) = opening.open_all().await;
             let again = match self.is_final(&early, early.len() + replicas.len()) {
                 Ok(true) => return Ok((replicas, early)),
                 // Nothing waits for a body that has none: a condition would now find what this PUT has stored.
@@ -368,93 +344,4 @@ impl Upload {
             _ => reply::status(503),
         }
     }
-
-    /// Asks all replicas to take the body; answers with those that will, and the refusals of those
-    /// that never will (`412`, `409`, …).
-    async fn open_all(&self, end: &BodyEnd) -> (Vec<OpenReplica>, Vec<Reply>) {
-        let wanted = self
-            .shared
-            .options
-            .request_node_count
-            .for_replicas(self.calls.route.replicas());
-        let spares = Spares::new(self.calls.route.clone(), wanted);
-        let mut opening: FuturesUnordered<_> = (self.calls.route.primaries.iter().enumerate())
-            .map(|(replica, primary)| self.open_one(replica, primary.clone(), &spares, end))
-            .collect();
-        let (mut replicas, mut early) = (Vec::new(), Vec::new());
-        while let Some(opened) = opening.next().await {
-            match opened {
-                Some(Opened::Accepts(replica)) => replicas.push(replica),
-                Some(Opened::Refuses(reply)) => early.push(reply),
-                None => {}
-            }
-        }
-        (replicas, early)
-    }
-
-    async fn open_one(&self, replica: usize, primary: Node, spares: &Spares, end: &BodyEnd) -> Option<Opened> {
-        let (mut candidate, mut is_handoff) = (Some(primary), false);
-        while let Some(node) = candidate {
-            if !self.shared.suppression.is_suppressed(&node) {
-                if is_handoff {
-                    spares.note_use(&self.shared);
-                }
-                if let Some(opened) = self.try_open(replica, &node, end).await {
-                    return Some(opened);
-                }
-            }
-            candidate = spares.next();
-            is_handoff = true;
-        }
-        None
-    }
-
-    async fn try_open(&self, replica: usize, node: &Node, end: &BodyEnd) -> Option<Opened> {
-        let (mut feed, body) = Body::channel(CHUNKS_AHEAD, self.length);
-        let mut call = self.calls.call(replica, node).with_body(end.belongs_to(body));
-        if let Message::PutObject(put) = &mut call.message {
-            put.expect = Some(HeaderValue::from_static("100-continue"));
-        }
-        let answer = self.send_in_background(node.clone(), call);
-        let limit = self.shared.options.node_timeout;
-        match self.shared.world.timeout(limit, feed.started()).await {
-            Ok(true) => Some(Opened::Accepts(OpenReplica {
-                node: node.clone(),
-                feed,
-                answer,
-            })),
-            Ok(false) => {
-                let reply = self.shared.world.timeout(limit, answer).await.ok()?.ok()??;
-                (reply.status < 500).then_some(Opened::Refuses(reply))
-            }
-            Err(_) => {
-                self.shared
-                    .suppression
-                    .error(node, "did not say in time whether it takes an object");
-                None
-            }
-        }
-    }
-
-    /// The call runs by itself while its body is fed; its answer comes through the receiver.
-    fn send_in_background(&self, node: Node, call: Call) -> oneshot::Receiver<Option<Reply>> {
-        let (answer, receiver) = oneshot::channel();
-        let shared = self.shared.clone();
-        self.shared.world.clone().spawn(async move {
-            // The head of the answer comes after the whole body: its deadline is the body's pace.
-            let limit = std::time::Duration::from_secs(365 * 24 * 3600);
-            let reply = match shared.ask(&node, call, limit).await {
-                Some(response) => shared.whole(&node, response, shared.options.node_timeout).await,
-                None => None,
-            };
-            // The upload may have been given up.
-            let _ = answer.send(reply);
-        });
-        receiver
-    }
-}
-
-enum Opened {
-    Accepts(OpenReplica),
-    Refuses(Reply),
 }

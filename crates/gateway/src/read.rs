@@ -1,24 +1,24 @@
 //! Reads: one node after the other until one has the thing.
 //!
 //! A 404 that carries the time of a deletion beats older copies met later; a 404 of a handoff that
-//! knows of no deletion says nothing, one that does speaks for primaries that are silent. With `concurrent_gets` a
-//! silent node is not waited for long before the next one is asked beside it. `X-Newest` asks all primaries, and
-//! handoffs too while one of those is silent, and takes the newest.
+//! knows of no deletion says nothing, one that does speaks for primaries that do not answer. `X-Newest` asks all
+//! primaries, and handoffs too while one of those has not answered, and takes the newest.
+//! In which order, and when one is asked beside another: `read_attempts.rs`. A silent node (`silence.rs`) is asked, or
+//! waited for, only if the others leave the result open. With `X-Newest` it counts as a suppressed one: handoffs are
+//! asked in its place, and the newest of what answered is taken.
 //! Always holds: without an answer to give the reply is 503, never a made-up 404.
 
 use crate::backend::{Question, response_of, text};
 use crate::candidates::{Candidate, Candidates};
 use crate::nodes::Node;
+use crate::read_attempts::ReadAttempts;
 use crate::shared::Shared;
 use crate::write_clock::header_timestamp;
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use http::{HeaderMap, Method};
+use peer::Body;
 use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_PUT_TIMESTAMP, X_TIMESTAMP};
-use peer::{Body, Call};
 use request_pipeline::{Response, reply};
 use vocabulary::Timestamp;
-use world::BoxFuture;
 
 /// A node that has it, and its answer, of which only the head has been read.
 pub(crate) struct ReadSource {
@@ -68,8 +68,13 @@ pub(crate) async fn find(
     };
     let mut best: Option<ReadSource> = None;
     let mut primaries_left = replicas;
-    let mut asking = Asking::new(shared, candidates, question);
-    while let Some((candidate, response)) = asking.next().await {
+    let mut attempts = ReadAttempts::new(shared, candidates, question);
+    loop {
+        // Then no silent node is waited for.
+        let is_enough = best.is_some() || quorum::is_reached(&read_replies.statuses, quorum);
+        let Some((candidate, response)) = attempts.next(is_enough).await else {
+            break;
+        };
         let Some(response) = response else { continue };
         primaries_left -= usize::from(candidate.is_primary);
         match read_replies.count(&candidate, response) {
@@ -98,67 +103,6 @@ pub(crate) async fn find(
         stale => Err(read_replies
             .knowing(stale.is_some())
             .verdict(&question.message.method(), quorum)),
-    }
-}
-
-/// Candidates being asked: one after the other, or with `concurrent_gets` one more whenever those asked keep silent
-/// for a while.
-struct Asking<'a> {
-    shared: &'a Shared,
-    candidates: &'a mut Candidates,
-    question: &'a Question,
-    under_way: FuturesUnordered<BoxFuture<'a, (Candidate, Option<Response>)>>,
-}
-
-impl<'a> Asking<'a> {
-    fn new(shared: &'a Shared, candidates: &'a mut Candidates, question: &'a Question) -> Self {
-        Self {
-            shared,
-            candidates,
-            question,
-            under_way: FuturesUnordered::new(),
-        }
-    }
-
-    /// The next node that answered, with its response if it was one; `None` when all have been asked.
-    async fn next(&mut self) -> Option<(Candidate, Option<Response>)> {
-        let Some(patience) = self.candidates.patience() else {
-            let (candidate, call) = self.choose()?;
-            let limit = self.shared.options.recoverable_node_timeout;
-            let response = self.shared.ask(&candidate.node, call, limit).await;
-            return Some((candidate, response));
-        };
-        if self.under_way.is_empty() {
-            self.begin();
-        }
-        loop {
-            let (shared, answered) = (self.shared, self.under_way.next());
-            match shared.world.timeout(patience, answered).await {
-                Ok(answer) => return answer,
-                Err(_) if self.begin() => {}
-                Err(_) => return self.under_way.next().await,
-            }
-        }
-    }
-
-    /// Asks one more; false when there is none.
-    fn begin(&mut self) -> bool {
-        let Some((candidate, call)) = self.choose() else {
-            return false;
-        };
-        let (shared, limit) = (self.shared, self.shared.options.recoverable_node_timeout);
-        self.under_way.push(Box::pin(async move {
-            let response = shared.ask(&candidate.node, call, limit).await;
-            (candidate, response)
-        }));
-        true
-    }
-
-    /// The next one to ask, and the call to make.
-    fn choose(&mut self) -> Option<(Candidate, Call)> {
-        let candidate = self.candidates.next(self.shared)?;
-        let call = self.question.call(self.candidates.route(), &candidate.node);
-        Some((candidate, call))
     }
 }
 

@@ -8,7 +8,7 @@
 //! Always holds: the client gets exactly the promised bytes, or a broken connection.
 
 use crate::backend::{Question, header, text};
-use crate::candidates::Candidates;
+use crate::candidates::{Candidate, Candidates};
 use crate::read::{self, ReadSource};
 use crate::route::Route;
 use crate::shared::Shared;
@@ -163,7 +163,7 @@ impl Download {
         let from = self.start + self.sent - skip;
         let range = format!("bytes={from}-{}", self.start + self.length - 1);
         let question = self.reading.clone().of_range(Some(&range)).question();
-        while let Some(candidate) = self.candidates.next(&self.shared) {
+        while let Some(candidate) = self.next_candidate(&question) {
             let call = question.call(self.candidates.route(), &candidate.node);
             let limit = self.shared.options.recoverable_node_timeout;
             let Some(response) = self.shared.ask(&candidate.node, call, limit).await else {
@@ -191,6 +191,11 @@ impl Download {
             }
         }
         Err(error)
+    }
+
+    fn next_candidate(&mut self, question: &Question) -> Option<Candidate> {
+        let next = self.candidates.next(&self.shared, question);
+        next.or_else(|| self.candidates.next_silent(&self.shared))
     }
 
     fn is_same_write(&self, response: &Response, from: u64) -> bool {

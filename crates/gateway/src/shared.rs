@@ -1,13 +1,14 @@
 //! What all requests share: [`Shared`].
 
 use crate::info_cache::InfoCache;
+use crate::nodes::Node;
 use crate::options::GatewayOptions;
 use crate::rings::Rings;
 use crate::suppression::Suppression;
 use crate::timings::Timings;
 use crate::write_clock::{WriteClock, WriteTime};
 use http::HeaderValue;
-use peer::Peers;
+use peer::{Peers, Silence};
 use request_pipeline::{ClientRequest, Response, SharedCache, reply};
 use settings::SortingMethod;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub struct Shared {
     pub(crate) rings: Rings,
     pub(crate) peers: Arc<Peers>,
     pub(crate) suppression: Suppression,
+    pub(crate) silence: Arc<Silence<Node>>,
     pub(crate) timings: Timings,
     /// Whether any policy asks by timing.
     pub(crate) measures: bool,
@@ -38,6 +40,7 @@ impl Shared {
     ) -> Arc<Self> {
         let (limit, interval) = (options.error_suppression_limit, options.error_suppression_interval);
         let suppression = Suppression::new(world.clone(), limit, interval, options.statsd.clone());
+        let silence = Silence::new(&world, options.silence_timeout);
         let timings = Timings::new(world.clone(), options.timing_expiry);
         let measures = options.routing.any(SortingMethod::Timing);
         let cache = InfoCache::new(world.clone(), memcached, &options);
@@ -48,6 +51,7 @@ impl Shared {
             rings,
             peers,
             suppression,
+            silence,
             timings,
             measures,
             cache,

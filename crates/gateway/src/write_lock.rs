@@ -3,6 +3,8 @@
 //! The first primary is asked alone, and waits in line; a gateway that has its lock asks the others all at once. So of
 //! many that want the same lock one gets it at a time, and none holds a part of it that others wait for. Where gateways
 //! do not see the same servers, two may each hold a part: both give up soon, and try again after a random while.
+//! Silent primaries (`silence.rs`) are not asked, or waited for, while the others are more than half. A wait in line is
+//! not counted as silence.
 //! Always holds: a lock is taken only where more than half of the primaries have granted it; handoffs do not count.
 //! Deliberately absent: what is done under the lock.
 
@@ -10,12 +12,14 @@ use crate::backend::{Question, header, own_context, target};
 use crate::nodes::Node;
 use crate::route::Route;
 use crate::shared::Shared;
-use futures_util::future::join_all;
+use futures_util::future::{Either, join_all, select};
 use http::header::RETRY_AFTER;
 use peer::message::LockObject;
 use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_OBJECT_EXISTS};
 use request_pipeline::{LockName, LockRefusal, ObjectStanding, WriteLocks, object_lock_in};
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use vocabulary::object_lock::ObjectLock;
 use vocabulary::{EntityPath, Timestamp};
@@ -90,9 +94,12 @@ impl GatewayLocks {
     /// What each primary answers, and whether the first of them has granted the lock to another.
     async fn ask_primaries(&self, route: &Route, name: &LockName, lease: Duration) -> (Vec<LockAnswer>, bool) {
         let mut answers = Vec::with_capacity(route.replicas());
-        let mut primaries = route.primaries.iter();
+        let asked = self.to_ask(route, name, lease);
+        let to_spare = AtomicUsize::new(asked.len().saturating_sub(majority(route.replicas())));
+        let ask = |node, patience| self.ask_unless_silent(route, node, name, (lease, patience), &to_spare);
+        let mut primaries = asked.into_iter();
         for node in primaries.by_ref() {
-            let answer = self.ask(route, node, name, (lease, WAIT_IN_LINE)).await;
+            let answer = ask(node, WAIT_IN_LINE).await;
             let is_first = matches!(answer, LockAnswer::Granted(_) | LockAnswer::Held);
             let is_held = matches!(answer, LockAnswer::Held);
             answers.push(answer);
@@ -103,9 +110,44 @@ impl GatewayLocks {
                 break;
             }
         }
-        let others = primaries.map(|node| self.ask(route, node, name, (lease, WAIT_FOR_OTHERS)));
+        let others = primaries.map(|node| ask(node, WAIT_FOR_OTHERS));
         answers.extend(join_all(others).await);
         (answers, false)
+    }
+
+    /// The primaries that are asked: those that are not silent if they may make a majority, else all.
+    fn to_ask<'a>(&self, route: &'a Route, name: &LockName, lease: Duration) -> Vec<&'a Node> {
+        let call = |node: &Node| question(name, lease, WAIT_IN_LINE).call(route, node);
+        let primaries = route.primaries.iter();
+        let mut asked: Vec<&Node> = primaries
+            .filter(|node| !self.0.is_silent(node, || call(node)))
+            .collect();
+        if asked.len() < majority(route.replicas()) {
+            asked = route.primaries.iter().collect();
+        }
+        asked
+    }
+
+    /// One that is silent while it is asked is not waited for, as long as there are primaries `to_spare`.
+    async fn ask_unless_silent(
+        &self,
+        route: &Route,
+        node: &Node,
+        name: &LockName,
+        times: (Duration, Duration),
+        to_spare: &AtomicUsize,
+    ) -> LockAnswer {
+        let silence = async {
+            self.0.silence.becomes_silent(node).await;
+            let spared = to_spare.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+            if spared.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        match select(pin!(self.ask(route, node, name, times)), pin!(silence)).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(_) => LockAnswer::Nothing,
+        }
     }
 
     async fn ask(
@@ -122,7 +164,7 @@ impl GatewayLocks {
         let mut asked = 0;
         let response = loop {
             let call = question(name, lease, patience).call(route, node);
-            let Some(response) = self.0.ask(node, call, limit).await else {
+            let Some(response) = self.0.ask_patiently(node, call, limit).await else {
                 return LockAnswer::Nothing;
             };
             asked += 1;
@@ -167,6 +209,11 @@ fn question(name: &LockName, lease: Duration, patience: Duration) -> Question {
     Question::new(own_context(&name.trans_id), message)
 }
 
+/// More than half.
+fn majority(replicas: usize) -> usize {
+    replicas / 2 + 1
+}
+
 /// The newest of what enough primaries have, or why they are not enough.
 fn outcome(answers: &[LockAnswer], replicas: usize) -> Result<ObjectStanding, LockRefusal> {
     let granted: Vec<&ObjectStanding> = answers
@@ -176,7 +223,7 @@ fn outcome(answers: &[LockAnswer], replicas: usize) -> Result<ObjectStanding, Lo
             _ => None,
         })
         .collect();
-    let majority = replicas / 2 + 1;
+    let majority = majority(replicas);
     if granted.len() < majority {
         return Err(match answers {
             answers if answers.iter().any(|answer| matches!(answer, LockAnswer::Held)) => LockRefusal::Held,

@@ -1,18 +1,21 @@
 //! The rows that an account gets of a container that came, changed or went.
 //!
 //! Sent to the account servers that the gateway names, each once. What they do not take is made up
-//! for by the container updater, for the container remembers what it last reported.
+//! for by the container updater, for the container remembers what it last reported. A silent server
+//! ([`peer::Silence`]) is not waited for, and gets a row only to find out whether it answers again.
 
 use crate::request::{ListingRequest, text};
 use crate::state::ListingServerState;
-use futures_util::future::join_all;
+use futures_util::future::{Either, join_all, select};
 use http::{HeaderValue, StatusCode};
 use listing_engine::Info;
 use peer::message::{RequestContext, UpdateAccount, UpdateNode, UpdateTargets};
-use peer::{Call, Target, Timeouts};
+use peer::{AskedDevice, Call, PeerError, Peers, Response, Silence, Target, Timeouts};
+use std::pin::pin;
 use std::sync::Arc;
 use storage_shell::{Refusal, header_value};
 use vocabulary::{Partition, PolicyIndex, Timestamp};
+use world::World;
 
 /// What the account keeps of a container.
 pub(crate) struct ContainerFigures {
@@ -76,11 +79,19 @@ impl AccountUpdate {
         let Some(peers) = state.peers.get().filter(|_| !self.nodes.is_empty()) else {
             return Ok(());
         };
-        let timeouts = Timeouts {
-            connect: state.options.conn_timeout,
-            response: state.options.node_timeout,
+        let servers = AccountServers {
+            world: &state.world,
+            peers,
+            silence: &state.silence,
+            timeouts: Timeouts {
+                connect: state.options.conn_timeout,
+                response: state.options.node_timeout,
+            },
         };
-        let path = Arc::new(vocabulary::EntityPath::account(request.account()).with_container(request.container()));
+        let (servers, path) = (
+            &servers,
+            Arc::new(vocabulary::EntityPath::account(request.account()).with_container(request.container())),
+        );
         let context = context(request);
         let calls = self.nodes.iter().map(|node| {
             let target = Target {
@@ -90,7 +101,9 @@ impl AccountUpdate {
             };
             let call = Call::new(context.clone(), self.message(target, request, figures));
             async move {
-                let answer = peers.send(&node.ip, node.port, call, timeouts).await;
+                let Some(answer) = servers.ask(node, call).await else {
+                    return StatusCode::SERVICE_UNAVAILABLE;
+                };
                 let error = match &answer {
                     Ok(response) if response.status().is_success() => return StatusCode::OK,
                     Ok(response) => response.status().to_string(),
@@ -124,6 +137,49 @@ impl AccountUpdate {
             policy: figures.policy.into(),
             overrides_deleted: self.overrides_deleted.then_some(HeaderValue::from_static("yes")),
             ..UpdateAccount::new(target)
+        }
+    }
+}
+
+/// The account servers as they are asked.
+struct AccountServers<'a> {
+    world: &'a World,
+    peers: &'a Arc<Peers>,
+    silence: &'a Arc<Silence<UpdateNode>>,
+    timeouts: Timeouts,
+}
+
+impl AccountServers<'_> {
+    /// The answer of `node`; `None` where that is silent, or becomes silent before it answers.
+    async fn ask(&self, node: &UpdateNode, call: Call) -> Option<Result<Response, PeerError>> {
+        if !self.silence.is_silent(node) {
+            let answer = pin!(self.send(node, call, self.silence.asked(node)));
+            let silence = pin!(self.silence.becomes_silent(node));
+            return match select(answer, silence).await {
+                Either::Left((answer, _)) => Some(answer),
+                Either::Right(_) => None,
+            };
+        }
+        if let Some(asked) = self.silence.probe(node) {
+            let probe = self.send(node, call, asked);
+            self.world.spawn(async move { drop(probe.await) });
+        }
+        None
+    }
+
+    fn send(
+        &self,
+        node: &UpdateNode,
+        call: Call,
+        asked: AskedDevice<UpdateNode>,
+    ) -> impl Future<Output = Result<Response, PeerError>> + Send + use<> {
+        let (peers, timeouts, node) = (self.peers.clone(), self.timeouts, node.clone());
+        async move {
+            let answer = peers.send(&node.ip, node.port, call, timeouts).await;
+            if answer.is_ok() {
+                asked.answered();
+            }
+            answer
         }
     }
 }

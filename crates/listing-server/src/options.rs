@@ -60,6 +60,9 @@ pub struct ListingServerOptions {
     pub conn_timeout: Duration,
     /// How long an account server may take for an answer (`node_timeout`).
     pub node_timeout: Duration,
+    /// How long an account server's device may answer none of its rows before it is not waited for, zero for ever
+    /// (`silence_timeout`).
+    pub silence_timeout: Duration,
     /// Hosts that containers may be synced to (`allowed_sync_hosts`).
     pub allowed_sync_hosts: Vec<String>,
     /// Realms that containers may be synced in (`container-sync-realms.conf`).
@@ -100,6 +103,7 @@ impl ListingServerOptions {
             auto_create_account_prefix: ".".into(),
             conn_timeout: Duration::from_millis(500),
             node_timeout: Duration::from_secs(3),
+            silence_timeout: Duration::from_secs(1),
             allowed_sync_hosts: vec!["127.0.0.1".into()],
             sync_realms: AllowedSyncRealms::default(),
             open_databases: 512,

@@ -9,8 +9,8 @@ use crate::{account, container, object_row, replicate};
 use http::header::{ALLOW, SERVER};
 use http::{Method, StatusCode};
 use listing_engine::{Brokers, Kind};
-use peer::message::{Message, RawRequest, RequestContext, RowChange, ServerKind};
-use peer::{Body, Call, Peers, Response, Service};
+use peer::message::{Message, RawRequest, RequestContext, RowChange, ServerKind, UpdateNode};
+use peer::{Body, Call, Peers, Response, Service, Silence};
 use std::sync::{Arc, OnceLock};
 use storage_shell::{AccessLog, PoolOptions, Refusal, WholeBodies, empty, put, without_body};
 use tracing::Instrument;
@@ -31,6 +31,7 @@ impl ListingServer {
             threads: options.threads_per_disk,
             queue: options.queue_per_disk,
         };
+        let silence = Silence::new(&world, options.silence_timeout);
         let brokers = Arc::new(Brokers::new(options.open_databases));
         let disks = DatabaseDisks::new(world.clone(), options.clone(), brokers.clone());
         Ok(Arc::new(Self {
@@ -40,6 +41,7 @@ impl ListingServer {
                 devices: ListingDevices::new(world.clone(), disks, pool)?,
                 world,
                 peers: OnceLock::new(),
+                silence,
                 brokers,
                 options,
                 whole_bodies: WholeBodies::default(),
@@ -52,6 +54,11 @@ impl ListingServer {
     pub fn set_peers(&self, peers: Arc<Peers>) {
         // A second set of peers would only repeat the first: a process has one.
         let _ = self.state.peers.set(peers);
+    }
+
+    /// Which devices of account servers are silent.
+    pub fn silence(&self) -> Arc<Silence<UpdateNode>> {
+        self.state.silence.clone()
     }
 
     async fn respond(&self, call: Call) -> Response {

@@ -5,7 +5,8 @@ use crate::options::ListingServerOptions;
 use crate::refusal::refusal_of;
 use crate::request::ListingRequest;
 use listing_engine::{Broker, Brokers, Error, Kind, Location, NewDatabase};
-use peer::Peers;
+use peer::message::UpdateNode;
+use peer::{Peers, Silence};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use storage_shell::{Lane, Refusal, WholeBodies};
@@ -24,6 +25,8 @@ pub(crate) struct ListingServerState {
     pub(crate) options: Arc<ListingServerOptions>,
     pub(crate) devices: ListingDevices,
     pub(crate) peers: OnceLock<Arc<Peers>>,
+    /// Of account servers.
+    pub(crate) silence: Arc<Silence<UpdateNode>>,
     pub(crate) brokers: Arc<Brokers>,
     /// Of upkeep.
     pub(crate) whole_bodies: WholeBodies,

@@ -9,13 +9,15 @@ use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Method};
 use listing_server::{Kind, ListingServer, ListingServerOptions, Reserve};
 use peer::message::header_names::X_MARTLET_DATABASE;
-use peer::{Address, Body, Peers, RawCall, Service};
+use peer::{Address, Body, Call, Peers, RawCall, Response, Service};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use support::{Asked, Both, ask, options};
+use tokio::sync::watch;
 use vocabulary::Timestamp;
 use world::{BoxFuture, Clock, World};
 
@@ -87,6 +89,58 @@ async fn an_account_server_that_is_away_costs_nothing_but_the_news() {
         201,
         "one of two does not answer, the other says 404"
     );
+}
+
+/// An account server that can be stopped, as SIGSTOP does it.
+struct Stoppable {
+    is_stopped: watch::Sender<bool>,
+    asked: AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl Service for Stoppable {
+    async fn call(&self, _: Call) -> Response {
+        self.asked.fetch_add(1, SeqCst);
+        let mut is_stopped = self.is_stopped.subscribe();
+        is_stopped.wait_for(|is_stopped| !is_stopped).await.unwrap();
+        Response::new(Body::empty())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_server_that_hangs_is_waited_for_once() {
+    let mut both = Both::new();
+    both.container = server_with(&both, |options| {
+        options.node_timeout = Duration::from_secs(3600);
+        options.silence_timeout = Duration::from_millis(100);
+    });
+    let account = Arc::new(Stoppable {
+        is_stopped: watch::Sender::new(true),
+        asked: AtomicUsize::new(0),
+    });
+    let mut peers = Peers::new(World::real());
+    peers.register("127.0.0.1", 6202, account.clone());
+    both.container.set_peers(Arc::new(peers));
+    let asked = || account.asked.load(SeqCst);
+    for number in 1..10 {
+        let path = format!("/sda1/0/a/c{number}");
+        let create = reporting_to(container("PUT", &path, 1), "127.0.0.1:6202", "sda1");
+        assert_eq!(status(&both, &create).await, 201);
+        assert!(
+            asked() <= 2,
+            "the first, and one that finds out whether it answers again"
+        );
+    }
+    assert_eq!(both.container.silence().silent(), 1);
+    while asked() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    account.is_stopped.send_replace(false);
+    while both.container.silence().silent() > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let create = reporting_to(container("PUT", "/sda1/0/a/c", 1), "127.0.0.1:6202", "sda1");
+    assert_eq!((status(&both, &create).await, asked()), (201, 3));
 }
 
 /// Files below a folder that this process has open.

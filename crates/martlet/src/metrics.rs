@@ -25,7 +25,7 @@ pub use devices::Devices;
 pub use door::{MetricsAccess, MetricsDoor, own_port};
 pub use files::NodeFiles;
 pub use measured::{MeasuredGateway, MeasuredService};
-pub use sources::{ConnectionMetrics, Daemons, MemcacheMetrics, ReconFigures};
+pub use sources::{ConnectionMetrics, Daemons, MemcacheMetrics, ReconFigures, SilenceMetrics};
 
 use crate::failure::{CommandFailure, no_threads};
 use sources::PoolMetrics;

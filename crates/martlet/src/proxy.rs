@@ -4,7 +4,7 @@
 //! in a warning by `settings`.
 
 use crate::failure::CommandFailure;
-use crate::metrics::{MemcacheMetrics, MetricsSetup};
+use crate::metrics::{MemcacheMetrics, MetricsSetup, SilenceMetrics};
 use crate::process;
 use features::context::FeatureContext;
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
@@ -35,7 +35,13 @@ pub fn build(
     }
     let times = Statsd::open(&conf.statsd, Role::Proxy.word(), world);
     let cache = shared(world, memcached, times);
-    make(world, conf, swift, (rings, peers), cache, features::registry::build)
+    let gateway = make(world, conf, swift, (rings, peers), cache, features::registry::build)?;
+    metrics.add(gateway.clock_skew_metrics());
+    metrics.add(Arc::new(SilenceMetrics {
+        role: Role::Proxy,
+        silence: gateway.silence(),
+    }));
+    Ok(gateway)
 }
 
 /// The gateway that `conf` describes for upkeep: no client reaches it, and it checks no credentials.
@@ -140,6 +146,7 @@ fn options(conf: &ProxyConf, swift: &SwiftConf, statsd: Statsd) -> GatewayOption
         conn_timeout: proxy.conn_timeout,
         client_timeout: proxy.client_timeout,
         post_quorum_timeout: proxy.post_quorum_timeout,
+        silence_timeout: proxy.silence_timeout,
         max_clock_skew: proxy.max_clock_skew,
         recheck_account_existence: proxy.recheck_account_existence,
         recheck_container_existence: proxy.recheck_container_existence,

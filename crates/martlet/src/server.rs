@@ -50,7 +50,6 @@ pub fn proxy(server: &ServerLine) -> Result<(), CommandFailure> {
         world.spawn(ring_files.watch(world.clone()));
         let peers = cluster_tls::peers(world, &conf.common)?;
         let gateway = proxy::build(world, &conf, &swift, rings, peers, &metrics)?;
-        metrics.add(gateway.clock_skew_metrics());
         let service = MeasuredGateway::new(
             gateway,
             metrics.requests(Role::Proxy, Statsd::default()),

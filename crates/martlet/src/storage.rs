@@ -4,7 +4,7 @@
 //! before a request does.
 
 use crate::failure::{CommandFailure, no_threads};
-use crate::metrics::{MeasuredService, MetricsSetup};
+use crate::metrics::{MeasuredService, MetricsSetup, SilenceMetrics};
 use durable_fs::{Drives, FsError, Health, Reserve, StorageDevice};
 use features::access::sync_realms::SyncRealms;
 use listing_server::{Kind, ListingServer, ListingServerOptions};
@@ -17,7 +17,7 @@ use settings::{AccountConf, ContainerConf, FallocateReserve, ObjectConf, ObjectS
 use std::path::Path;
 use std::sync::Arc;
 use telemetry::Statsd;
-use telemetry::metrics::Role;
+use telemetry::metrics::{MetricsSource, Role};
 use world::{Listener, World};
 
 /// What all storage services of this process are made with.
@@ -36,6 +36,8 @@ pub struct BuiltServer {
     /// For [`Peers::register`] and for HTTP.
     pub service: Arc<dyn Service>,
     statsd: Statsd,
+    /// Whose devices it asks, where it keeps count of them.
+    silence: Option<Arc<dyn MetricsSource>>,
     set_peers: Box<dyn FnOnce(Arc<Peers>)>,
     /// What is to be done when this process is asked to end, or to leave to a successor.
     pub leave: Box<dyn FnOnce() + Send>,
@@ -45,6 +47,9 @@ impl BuiltServer {
     /// With its requests counted.
     pub fn measured(self, metrics: &MetricsSetup, role: Role) -> Self {
         let requests = metrics.requests(role, self.statsd.clone());
+        if let Some(silence) = &self.silence {
+            metrics.add(silence.clone());
+        }
         let service = MeasuredService::new(self.service, requests, metrics.world.clock.clone());
         Self { service, ..self }
     }
@@ -92,6 +97,7 @@ impl Storage<'_> {
             conn_timeout: settings.conn_timeout,
             node_timeout: settings.node_timeout,
             container_update_timeout: settings.container_update_timeout,
+            silence_timeout: settings.silence_timeout,
             client_timeout: settings.client_timeout,
             min_transfer_rate: settings.min_transfer_rate,
             max_upload_time: settings.max_upload_time,
@@ -122,9 +128,14 @@ impl Storage<'_> {
         };
         let server = ObjectServer::new(self.world.clone(), options, Arc::new(source)).map_err(no_threads)?;
         let (service, leaving): (Arc<dyn Service>, _) = (server.clone(), server.clone());
+        let silence = SilenceMetrics {
+            role: Role::Object,
+            silence: server.silence(),
+        };
         Ok(BuiltServer {
             service,
             statsd,
+            silence: Some(Arc::new(silence)),
             set_peers: Box::new(move |peers| server.set_peers(peers)),
             leave: Box::new(move || leaving.leave()),
         })
@@ -135,6 +146,7 @@ impl Storage<'_> {
         let options = ListingServerOptions {
             conn_timeout: conf.settings.conn_timeout,
             node_timeout: conf.settings.node_timeout,
+            silence_timeout: conf.settings.silence_timeout,
             allowed_sync_hosts: conf.settings.allowed_sync_hosts.clone(),
             sync_realms: self.sync_realms(&conf.common.swift_dir),
             min_transfer_rate: conf.settings.min_transfer_rate,
@@ -187,9 +199,14 @@ impl Storage<'_> {
         let statsd = options.statsd.clone();
         let server = ListingServer::new(self.world.clone(), kind, options).map_err(no_threads)?;
         let service: Arc<dyn Service> = server.clone();
+        let silence = SilenceMetrics {
+            role: Role::Container,
+            silence: server.silence(),
+        };
         Ok(BuiltServer {
             service,
             statsd,
+            silence: (kind == Kind::Container).then(|| Arc::new(silence) as Arc<dyn MetricsSource>),
             set_peers: Box::new(move |peers| server.set_peers(peers)),
             leave: Box::new(|| {}),
         })

@@ -183,7 +183,6 @@ async fn serve_cluster(
         peers.clone(),
         &metrics,
     )?;
-    metrics.add(gateway.clock_skew_metrics());
     let listener = storage::listen(&world, &cluster.proxy.common, &bind.ip().to_string(), bind.port())?;
     let certificate = Certificate::load(&cluster.proxy.common)?;
     let address = listener

@@ -21,6 +21,9 @@ pub struct ObjectServerOptions {
     pub node_timeout: Duration,
     /// How long an acknowledgement waits for container servers (`container_update_timeout`).
     pub container_update_timeout: Duration,
+    /// How long a container server's device may answer none of its rows before those are kept at once, zero for ever
+    /// (`silence_timeout`).
+    pub silence_timeout: Duration,
     /// How long the next piece of a request body may take (`client_timeout`).
     pub client_timeout: Duration,
     /// Bytes a second at which the bodies of SSYNC and DELETES have to come, on average over `client_timeout`; 0 for
@@ -103,6 +106,7 @@ impl ObjectServerOptions {
             conn_timeout: Duration::from_millis(500),
             node_timeout: Duration::from_secs(3),
             container_update_timeout: Duration::from_secs(1),
+            silence_timeout: Duration::from_secs(1),
             client_timeout: Duration::from_secs(60),
             min_transfer_rate: 100,
             max_upload_time: Duration::from_secs(86_400),

@@ -13,8 +13,8 @@ use crate::verbs::on_object;
 use crate::write_locks::ObjectWriteLocks;
 use http::header::{ALLOW, CONTENT_LENGTH, SERVER};
 use http::{HeaderValue, Method, StatusCode};
-use peer::message::{Message, ServerKind};
-use peer::{Call, Peers, Response, Service, Timeouts};
+use peer::message::{Message, ServerKind, UpdateNode};
+use peer::{Call, Peers, Response, Service, Silence, Timeouts};
 use std::sync::Arc;
 use storage_shell::{AccessLog, Lane, PoolOptions, Refusal, WholeBodies, empty, without_body};
 use tracing::Instrument;
@@ -45,7 +45,7 @@ impl ObjectServer {
         let updates = ListingUpdates::new(
             world.clone(),
             timeouts,
-            options.container_update_timeout,
+            (options.container_update_timeout, options.silence_timeout),
             options.statsd.clone(),
         );
         let pool = PoolOptions {
@@ -71,6 +71,11 @@ impl ObjectServer {
     /// any, listing rows go to the pending records.
     pub fn set_peers(&self, peers: Arc<Peers>) {
         self.state.updates.set_peers(peers);
+    }
+
+    /// Which devices of container servers are silent.
+    pub fn silence(&self) -> Arc<Silence<UpdateNode>> {
+        self.state.updates.silence()
     }
 
     /// This process leaves to a successor on the same devices: its write locks end soon, so that the other can grant

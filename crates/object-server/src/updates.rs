@@ -2,7 +2,8 @@
 //!
 //! An acknowledgement waits for them at most `container_update_timeout`. Whatever has not succeeded by
 //! then is kept in the device's pending records for the updater; requests still under way go on, for a row
-//! that arrives twice changes nothing.
+//! that arrives twice changes nothing. The row of a silent server ([`peer::Silence`]) is kept at once, and sent only to
+//! find out whether the server answers again.
 //! From before the change that a row follows from, the device's intent log has the row (`updates/recorded.rs`), in case
 //! the server crashes meanwhile.
 //! Always holds: when [`ListingUpdates::send`] returns, every row is either with all its container
@@ -11,9 +12,11 @@
 //! `updates/batch.rs`.
 
 mod batch;
+mod container_servers;
 mod recorded;
 mod row;
 
+use self::container_servers::ContainerServers;
 use crate::devices::ObjectDevice;
 use crate::request::is_true;
 use futures_util::future::{join, join_all};
@@ -23,7 +26,7 @@ use http::header::LOCATION;
 use object_engine::ListingUpdate;
 use peer::message::header_names::{X_LOCATION_IS_QUOTED, X_REDIRECT_TIMESTAMP};
 use peer::message::{UpdateNode, UpdateTargets};
-use peer::{Call, PeerError, Peers, Response, Timeouts};
+use peer::{Call, PeerError, Peers, Response, Silence, Timeouts};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use telemetry::Statsd;
@@ -48,6 +51,14 @@ struct RowDelivery {
     redirect: Option<RowRedirect>,
 }
 
+impl RowDelivery {
+    /// No server was asked.
+    const NONE: Self = Self {
+        is_done: false,
+        redirect: None,
+    };
+}
+
 /// Rows that are sent at once by themselves: no more than a device has room for.
 const ALONE_AT_ONCE: usize = 8;
 
@@ -57,17 +68,26 @@ pub(crate) struct ListingUpdates {
     peers: OnceLock<Arc<Peers>>,
     timeouts: Timeouts,
     patience: Duration,
+    silence: Arc<Silence<UpdateNode>>,
     statsd: Statsd,
 }
 
 impl ListingUpdates {
-    pub(crate) fn new(world: World, timeouts: Timeouts, patience: Duration, statsd: Statsd) -> Self {
+    /// Acknowledgements wait for `patience`; servers may say nothing for `silence_timeout`.
+    pub(crate) fn new(
+        world: World,
+        timeouts: Timeouts,
+        (patience, silence_timeout): (Duration, Duration),
+        statsd: Statsd,
+    ) -> Self {
         let peers = OnceLock::new();
+        let silence = Silence::new(&world, silence_timeout);
         Self {
             world,
             peers,
             timeouts,
             patience,
+            silence,
             statsd,
         }
     }
@@ -76,6 +96,19 @@ impl ListingUpdates {
     pub(crate) fn set_peers(&self, peers: Arc<Peers>) {
         // A second set of peers would only repeat the first: a process has one.
         let _ = self.peers.set(peers);
+    }
+
+    /// Which devices of container servers are silent.
+    pub(crate) fn silence(&self) -> Arc<Silence<UpdateNode>> {
+        self.silence.clone()
+    }
+
+    fn servers(&self) -> Option<ContainerServers> {
+        Some(ContainerServers {
+            peers: self.peers.get()?.clone(),
+            silence: self.silence.clone(),
+            timeouts: self.timeouts,
+        })
     }
 
     /// Delivers the rows, or keeps them on `device`. Deletions of one container travel together.
@@ -95,17 +128,22 @@ impl ListingUpdates {
     }
 
     async fn send_one(&self, row: ListingRow, device: &Arc<ObjectDevice>) {
-        let (is_sent, some_unreadable) = match &row.servers {
+        let (nodes, some_unreadable) = match &row.servers {
             UpdateTargets::Nodes {
                 nodes, some_unreadable, ..
-            } => (!nodes.is_empty(), *some_unreadable),
-            _ => (false, false),
+            } => (&nodes[..], *some_unreadable),
+            _ => (&[][..], false),
         };
-        let Some(peers) = self.peers.get().filter(|_| is_sent) else {
+        let Some(servers) = self.servers().filter(|_| !nodes.is_empty()) else {
             return self.keep(&row, None, device).await;
         };
+        let some_silent = servers.some_are_silent(nodes);
         let row = Arc::new(row);
-        let mut sending = send_to_all(peers.clone(), row.clone(), self.timeouts);
+        let mut sending = send_to_all(servers, row.clone());
+        if some_silent {
+            self.keep(&row, None, device).await;
+            return self.world.spawn(async move { drop(sending.await) });
+        }
         match self.world.timeout(self.patience, &mut sending).await {
             Ok(delivery) if delivery.is_done && !some_unreadable => {}
             Ok(delivery) => self.keep(&row, delivery.redirect, device).await,
@@ -151,18 +189,18 @@ impl ListingUpdates {
     }
 }
 
-fn send_to_all(peers: Arc<Peers>, row: Arc<ListingRow>, timeouts: Timeouts) -> BoxFuture<'static, RowDelivery> {
+fn send_to_all(servers: ContainerServers, row: Arc<ListingRow>) -> BoxFuture<'static, RowDelivery> {
     Box::pin(async move {
         let UpdateTargets::Nodes { partition, nodes, .. } = &row.servers else {
-            return RowDelivery {
-                is_done: false,
-                redirect: None,
-            };
+            return RowDelivery::NONE;
         };
         let send = |node: &UpdateNode| {
             let call = Call::new(row.context.clone(), row.message(&node.device, *partition));
-            let (row, peers, node) = (&row, &peers, node.clone());
-            async move { judge(row, &node, peers.send(&node.ip, node.port, call, timeouts).await) }
+            let (row, servers, node) = (&row, &servers, node.clone());
+            async move {
+                let answer = servers.ask(&node, call).await;
+                answer.map_or(RowDelivery::NONE, |answer| judge(row, &node, answer))
+            }
         };
         // Most containers have one server that gets its row from this node.
         if let [node] = &nodes[..] {

@@ -20,6 +20,7 @@
 //! | accepting connections | `http_server.rs` |
 //! | how many there may be, and which have to end | `connections.rs`, `activity.rs`, `watch.rs` |
 //! | how many requests an account may have | `shares.rs` |
+//! | which devices answer none of their requests | `silence.rs` |
 //! | what refused clients hear, and the log of them | `busy.rs`, `refusals.rs` |
 //! | one connection's requests | `requests.rs` |
 //! | TLS, PROXY preambles | `arrival.rs`, `tls.rs`, `proxied.rs` |
@@ -58,6 +59,7 @@ mod refused_certificate;
 mod repeated;
 mod requests;
 mod shares;
+mod silence;
 pub mod ssync;
 pub mod tls;
 mod url;
@@ -81,5 +83,6 @@ pub use interim::Interim;
 pub use loan::Loan;
 pub use peers::Peers;
 pub use refusals::{ServerRefusal, ServerRefusals};
+pub use silence::{AskedDevice, Silence};
 pub use tls::{Tls, TlsError};
 pub use url::Url;

@@ -58,6 +58,9 @@ options! {
         conn_timeout: Duration = "0.5",
         /// Seconds to wait for the remaining servers once a quorum has answered.
         post_quorum_timeout: Duration = "0.5",
+        /// Seconds after which a device that has requests under way and answers none of them is passed over: reads ask
+        /// it last, writes go to handoffs, until it answers; 0 never passes one over.
+        silence_timeout: Duration = "1.0",
         /// Seconds by which stored timestamps may be ahead of this machine's clock and still be passed by new writes;
         /// what is further ahead is logged, and writes to it are answered with 503.
         max_clock_skew: Duration = "60",

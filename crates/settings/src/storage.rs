@@ -13,6 +13,9 @@ options! {
         conn_timeout: Duration = "0.5",
         /// Seconds to wait for a container server before the update is left to the updater.
         container_update_timeout: Duration = "1.0",
+        /// Seconds after which a container server's device that has updates under way and answers none of them is
+        /// passed over: its updates are left to the updater at once, until it answers; 0 never passes one over.
+        silence_timeout: Duration = "1.0",
         /// Seconds to wait for the next piece of a request.
         client_timeout: Duration = "60.0",
         /// Bytes a second at which the bodies of SSYNC and DELETES have to come while they are waited for, on average
@@ -68,6 +71,9 @@ options! {
         node_timeout: Duration = "3",
         /// Seconds to wait for a connection to an account server.
         conn_timeout: Duration = "0.5",
+        /// Seconds after which an account server's device that has updates under way and answers none of them is no
+        /// longer waited for: its updates are left to the updater until it answers; 0 waits for it always.
+        silence_timeout: Duration = "1.0",
         /// Hosts that container sync may reach without a realm.
         allowed_sync_hosts: Vec<String> = "127.0.0.1",
         /// Bytes a second at which the body of a REPLICATE has to come while it is waited for, on average over a

@@ -4,15 +4,17 @@
 
 use memcache::Memcache;
 use peer::http_server::Open;
-use peer::{ServerRefusal, ServerRefusals};
+use peer::{ServerRefusal, ServerRefusals, Silence};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
+use std::hash::Hash;
 use std::path::PathBuf;
 use std::sync::Arc;
 use telemetry::metrics::catalogue::{
     ASYNC_PENDING, ASYNC_PENDING_AGE, CONNECTIONS, CONNECTIONS_LIMIT, EXPIRED_AGE, MEMCACHED_FAILURES, POOL_LIMIT,
-    POOL_RUNNING, POOL_WAITING, RECON_AGE, RECON_SECONDS, REFUSED, UPKEEP_DONE, UPKEEP_FAILED, UPKEEP_OLDEST,
-    UPKEEP_PASSES, UPKEEP_SECONDS, UPKEEP_UNDER_WAY,
+    POOL_RUNNING, POOL_WAITING, RECON_AGE, RECON_SECONDS, REFUSED, SILENCES, SILENT_DEVICES, UPKEEP_DONE,
+    UPKEEP_FAILED, UPKEEP_OLDEST, UPKEEP_PASSES, UPKEEP_SECONDS, UPKEEP_UNDER_WAY,
 };
 use telemetry::metrics::{MetricsPage, MetricsSource, Role};
 use upkeep::{Daemon, DaemonStatus, PASSES};
@@ -69,6 +71,22 @@ impl MetricsSource for ConnectionMetrics {
                 self.refusals.count(refusal),
             );
         }
+    }
+}
+
+/// Devices of storage servers that a server of this process asks.
+pub struct SilenceMetrics<K> {
+    /// Which server asks.
+    pub role: Role,
+    /// Which of them are silent.
+    pub silence: Arc<Silence<K>>,
+}
+
+impl<K: Clone + Eq + Hash + Display + Send + Sync> MetricsSource for SilenceMetrics<K> {
+    fn report(&self, page: &mut MetricsPage) {
+        let role = self.role.word();
+        page.whole(&SILENCES, &[role], self.silence.times());
+        page.whole(&SILENT_DEVICES, &[role], self.silence.silent() as u64);
     }
 }
 

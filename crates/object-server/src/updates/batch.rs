@@ -4,6 +4,7 @@
 //! Always holds: what [`ListingUpdates::send`] promises; rows that such a request cannot carry exactly travel alone.
 //! Deliberately absent: rows of PUTs and POSTs.
 
+use super::container_servers::ContainerServers;
 use super::row::user_agent;
 use super::{ListingRow, ListingUpdates};
 use crate::devices::ObjectDevice;
@@ -12,7 +13,7 @@ use futures_util::future::join_all;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 use peer::message::{RequestContext, RowChange, UpdateContainer, UpdateNode, UpdateTargets};
-use peer::{Body, Call, Peers, Target, Timeouts};
+use peer::{Body, Call, Target};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,10 +27,18 @@ impl ListingUpdates {
     pub(super) async fn send_batch(&self, batch: (Destination, Vec<ListingRow>), device: &Arc<ObjectDevice>) {
         let (destination, rows) = batch;
         let pending = || rows.iter().map(|row| row.pending(None)).collect();
-        let Some(peers) = self.peers.get() else {
+        let Some(servers) = self.servers() else {
             return self.keep_all(pending(), device).await;
         };
-        let mut sending = send(peers.clone(), &destination, &rows, self.timeouts);
+        let some_silent = servers.some_are_silent(&destination.0);
+        let mut sending = send(servers, &destination, &rows);
+        if some_silent {
+            self.keep_all(pending(), device).await;
+            return self.world.spawn(async move {
+                // The rows have been kept, whatever comes of it.
+                let _ = sending.await;
+            });
+        }
         match self.world.timeout(self.patience, &mut sending).await {
             Ok(true) => {}
             Ok(false) => self.keep_all(pending(), device).await,
@@ -77,12 +86,7 @@ pub(super) fn group(rows: Vec<ListingRow>) -> (Vec<(Destination, Vec<ListingRow>
 }
 
 /// Whether all took them.
-fn send(
-    peers: Arc<Peers>,
-    destination: &Destination,
-    rows: &[ListingRow],
-    timeouts: Timeouts,
-) -> BoxFuture<'static, bool> {
+fn send(servers: ContainerServers, destination: &Destination, rows: &[ListingRow]) -> BoxFuture<'static, bool> {
     let (nodes, partition, container, policy) = destination.clone();
     let newest = rows.iter().map(|row| row.timestamp).max().unwrap_or_default();
     let listed: Vec<Value> = rows.iter().map(json_of).collect();
@@ -109,14 +113,18 @@ fn send(
                 ..UpdateContainer::new(target)
             };
             let call = Call::new(context.clone(), update).with_body(Body::whole(body.clone()));
-            peers.send(&node.ip, node.port, call, timeouts)
+            servers.ask(node, call)
         });
         let mut all = true;
         for (answer, node) in join_all(calls).await.into_iter().zip(&nodes) {
             let why = match answer {
-                Ok(response) if response.status().is_success() => continue,
-                Ok(response) => response.status().to_string(),
-                Err(error) => error.to_string(),
+                Some(Ok(response)) if response.status().is_success() => continue,
+                Some(Ok(response)) => response.status().to_string(),
+                Some(Err(error)) => error.to_string(),
+                None => {
+                    all = false;
+                    continue;
+                }
             };
             all = false;
             let (ip, port, device, path) = (&node.ip, node.port, &node.device, path.path());

@@ -9,7 +9,7 @@ use super::header_names::{
     X_DELETE_AT_DEVICE, X_DELETE_AT_HOST, X_DELETE_AT_PARTITION,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
-use std::fmt::Write as _;
+use std::fmt::{Display, Formatter, Write as _};
 use std::sync::Arc;
 use vocabulary::Partition;
 
@@ -25,6 +25,12 @@ pub struct UpdateNode {
     pub port: u16,
     /// The device's directory name.
     pub device: Arc<str>,
+}
+
+impl Display for UpdateNode {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}/{}", self.ip, self.port, self.device)
+    }
 }
 
 /// The servers that are to be sent a row.

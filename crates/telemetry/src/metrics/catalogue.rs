@@ -62,6 +62,8 @@ catalogue! {
     CONNECTIONS_LIMIT = Gauge "martlet_connections_limit" ["role"] "Connections that may be open at a time (max_connections)";
     REFUSED = Counter "martlet_refused_total" ["role", "reason"] "Connections and requests that a server did not serve or keep: no room for one more connection (connections), for one more of its address (address), request (requests) or request of its account (account); closed to make room (idle), because headers took too long (head) or too few bytes moved (slow); of the cluster's TLS, connections without it (plain), failed handshakes (handshake) and requests that the certificate's role may not make (role)";
     CLOCK_SKEW = Counter "martlet_clock_skew_writes_total" ["outcome"] "Writes of a gateway that met a stored timestamp from ahead of its clock: sent again with a later time (resent), or refused with 503, as it was further ahead than max_clock_skew (refused)";
+    SILENCES = Counter "martlet_silences_total" ["role"] "Times that a device of a storage server became silent: it had requests of this server under way for silence_timeout and answered none of them";
+    SILENT_DEVICES = Gauge "martlet_silent_devices" ["role"] "Devices of storage servers that are silent: this server passes them over until they answer";
     DEVICE_IN_SERVICE = Gauge "martlet_device_in_service" ["device"] "1: serves everything; 0.5: reads only; 0: out of service";
     DEVICE_BYTES = Gauge "martlet_device_bytes" ["device"] "Room on a device";
     DEVICE_FREE_BYTES = Gauge "martlet_device_free_bytes" ["device"] "Room that is left for us on a device";

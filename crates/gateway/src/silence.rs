@@ -1,0 +1,85 @@
+//! Silent devices of storage servers, which answer none of their requests ([`peer::Silence`]): what the gateway does.
+//!
+//! A silent device is passed over: a read asks it after all others, and only if those leave the result open; a write
+//! goes to a handoff, and where none is left, to the silent device only if there is no quorum without it. A request
+//! that passes one over starts a HEAD of the gateway's own to it unless one is under way: its answer ends the silence.
+//! Always holds: no device is given up; where all are silent, all are asked and waited for as if none were.
+//! Deliberately absent: nodes that fail or refuse (`suppression.rs`).
+
+use crate::nodes::Node;
+use crate::shared::Shared;
+use peer::message::{HeaderField, Message, ReadAccount, ReadContainer, ReadObject};
+use peer::{Call, Target, Timeouts};
+use vocabulary::{PolicyIndex, Timestamp};
+
+impl Shared {
+    /// Whether `node`, to which `call` would have gone, is to be passed over.
+    pub(crate) fn is_silent(&self, node: &Node, call: impl FnOnce() -> Call) -> bool {
+        let is_silent = self.silence.is_silent(node);
+        if is_silent && let Some(asked) = self.silence.probe(node) {
+            let (peers, call) = (self.peers.clone(), head_of(call()));
+            let (ip, port) = node.address(&call.context);
+            let ip = ip.clone();
+            let timeouts = Timeouts {
+                connect: self.options.conn_timeout,
+                response: self.options.node_timeout,
+            };
+            self.world.spawn(async move {
+                if peers.send(&ip, port, call, timeouts).await.is_ok() {
+                    asked.answered();
+                }
+            });
+        }
+        is_silent
+    }
+}
+
+/// A HEAD of what `call` is about: it reaches the device, and costs it little.
+fn head_of(call: Call) -> Call {
+    let message = match call.message {
+        Message::PutObject(put) => object(put.target, put.policy),
+        Message::PostObject(post) => object(post.target, post.policy),
+        Message::DeleteObject(delete) => object(delete.target, delete.policy),
+        Message::LockObject(lock) => object(lock.target, lock.policy),
+        Message::ReadObject(read) => object(read.target, read.policy),
+        Message::PutContainer(put) => container(put.target, put.timestamp),
+        Message::PostContainer(post) => container(post.target, post.timestamp),
+        Message::DeleteContainer(delete) => container(delete.target, delete.timestamp),
+        Message::UpdateContainer(update) => container(update.target, update.timestamp),
+        Message::ReadContainer(read) => container(read.target, read.timestamp),
+        Message::PutAccount(put) => account(put.target, put.timestamp),
+        Message::PostAccount(post) => account(post.target, post.timestamp),
+        Message::DeleteAccount(delete) => account(delete.target, delete.timestamp),
+        Message::ReadAccount(read) => account(read.target, read.timestamp),
+        // No gateway sends these.
+        other => other,
+    };
+    Call::new(call.context, message)
+}
+
+fn object(target: Target, policy: HeaderField<PolicyIndex>) -> Message {
+    let read = ReadObject::new(target);
+    Message::ReadObject(ReadObject {
+        head_only: true,
+        policy,
+        ..read
+    })
+}
+
+fn container(target: Target, timestamp: HeaderField<Timestamp>) -> Message {
+    let read = ReadContainer::new(target);
+    Message::ReadContainer(ReadContainer {
+        head_only: true,
+        timestamp,
+        ..read
+    })
+}
+
+fn account(target: Target, timestamp: HeaderField<Timestamp>) -> Message {
+    let read = ReadAccount::new(target);
+    Message::ReadAccount(ReadAccount {
+        head_only: true,
+        timestamp,
+        ..read
+    })
+}
