@@ -32,7 +32,7 @@ pub(in super::super) async fn abort(operation: Operation<'_>) -> Done {
     drop(gate);
     operation.delete_parts(&upload.id).await?;
     operation.close(&upload.id).await?;
-    // A part may have come beside the marker's deletion; none can any more.
+    // A part may have come beside the marker's deletion; one that comes later goes by itself (`late_parts.rs`).
     operation.delete_parts(&upload.id).await?;
     Ok(empty(204))
 }
@@ -48,7 +48,11 @@ impl Operation<'_> {
     pub(super) async fn end_of_object(&self, upload: &str, object: &HeaderMap) -> Result<(), S3Error> {
         let numbers = numbers_of(object);
         if numbers.is_some() {
-            self.begin_end(upload).await?;
+            match self.begin_end(upload).await {
+                // Another request has done it.
+                Err(error) if error.code == NO_SUCH_UPLOAD => return Ok(()),
+                begun => begun?,
+            }
         }
         self.finish(upload, numbers.as_ref()).await
     }
