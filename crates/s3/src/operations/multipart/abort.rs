@@ -66,7 +66,11 @@ impl Operation<'_> {
             200..=299 => Ok(()),
             // Another request has ended it.
             404 => Err(NO_SUCH_UPLOAD.about("UploadId", upload)),
-            _ => Err(self.refusal(&response).await),
+            // Or is just doing so, and the servers have not agreed on what came first.
+            _ => match self.upload_to_end().await {
+                Err(ended) if ended.code == NO_SUCH_UPLOAD => Err(ended),
+                _ => Err(self.refusal(&response).await),
+            },
         }
     }
 
