@@ -145,7 +145,7 @@ def test_aborts_race_with_completions(store, clients, place):  # noqa: F811
         complete = [lambda s3=s3: s3.complete_multipart_upload(**which, MultipartUpload=parts) for s3 in clients[:4]]  # noqa: F811
         abort = [lambda s3=s3: s3.abort_multipart_upload(**which) for s3 in clients[4:8]]  # noqa: F811
         outcomes = at_once(abort + complete if number % 2 else complete + abort)
-        assert all(isinstance(outcome, dict) or outcome in LOST | {"NoSuchUpload"} for outcome in outcomes), outcomes
+        assert all(isinstance(outcome, dict) or outcome in LOST | {"NoSuchUpload"} for outcome in outcomes), [o if isinstance(o, str) else 200 for o in outcomes]
         completed = [outcome for outcome in outcomes if isinstance(outcome, dict) and "ETag" in outcome]
         aborted = [outcome for outcome in outcomes if isinstance(outcome, dict) and "ETag" not in outcome]
         assert bool(completed) != bool(aborted), outcomes

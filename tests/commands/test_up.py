@@ -1,12 +1,16 @@
 """`martlet up` keeps its word: what it prints, makes, serves and keeps, and how it starts and stops."""
 
 import http.client
+import json
 import re
 import signal
 import socket
 import time
 
+import boto3
 import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from harness.client import KEYS, Client
 from harness.martlet_up import MartletUp
@@ -42,6 +46,23 @@ def test_every_user_logs_in(up):
         assert Client(up.auth_url, user).token
     assert Client(up.auth_url, "test:tester3").do("GET").status == 403
     assert Client(up.auth_url).do("GET").status in (200, 204)
+
+
+def test_an_upload_of_s3_has_ten_thousand_parts(up):
+    up.start()
+    s3 = boto3.client("s3", endpoint_url=up.auth_url.removesuffix("/auth/v1.0"), aws_access_key_id="test:tester", aws_secret_access_key="testing",
+                      region_name="us-east-1", config=Config(retries={"max_attempts": 0}))
+    s3.create_bucket(Bucket="big")
+    which = {"Bucket": "big", "Key": "k", "UploadId": s3.create_multipart_upload(Bucket="big", Key="k")["UploadId"]}
+    bodies = {9_999: b"x" * (5 << 20), 10_000: b"end"}
+    tags = {number: s3.upload_part(**which, PartNumber=number, Body=body)["ETag"] for number, body in bodies.items()}
+    with pytest.raises(ClientError, match="InvalidArgument"):
+        s3.upload_part(**which, PartNumber=10_001, Body=b"x")
+    s3.complete_multipart_upload(**which, MultipartUpload={"Parts": [{"PartNumber": number, "ETag": tag} for number, tag in tags.items()]})
+    assert s3.get_object(Bucket="big", Key="k")["Body"].read() == b"".join(bodies.values())
+    # The object that they become may have as many segments.
+    info = json.loads(exchange(up.port, message("GET", "/info")).body)
+    assert info["slo"]["max_manifest_segments"] == info["s3api"]["max_upload_part_num"] == 10_000
 
 
 def test_the_shape_can_be_chosen_once(up):

@@ -21,41 +21,40 @@ def write(path, more):
     an account that was never written to a little differently."""
     options = {**USERS, "service_prefix": "SERVICE", "storage_domain": STORAGE_DOMAIN,
                "collate": "C", **more}
-    sections = {"func_test": options}
-    if not options.get("auth_version"):
-        sections = {"func_test": {**options, **s3_keys(options)}, "s3api_test": s3_conf(options)}
+    keys = options.pop("s3_keys", None) or keys_of_tempauth(options)
+    sections = {"func_test": {**options, **s3_keys(options, keys)}, "s3api_test": s3_conf(options, keys)}
     path.write_text(ini(sections))
     for number in ("", "2"):
         make_account(options, number)
     return path
 
 
-def key_of(options, number):
-    """Access key and secret of a user of TempAuth: the second is of the first's account, as the tests of S3 want it."""
-    user = {"1": "tester", "2": "tester2", "3": "tester3"}[number]
-    return f"{options['account']}:{user}", {"1": "testing", "2": "testing2", "3": "testing3"}[number]
+def keys_of_tempauth(options):
+    """Access key and secret of three users of one account, as the tests of S3 want them: two of its administrators, and one of its users."""
+    return [{"access": f"{options['account']}:{user}", "secret": secret}
+            for user, secret in (("tester", "testing"), ("tester2", "testing2"), ("tester3", "testing3"))]
 
 
-def s3_keys(options):
+def s3_keys(options, keys):
     """What the functional suite wants for S3."""
     named = {}
-    for suffix, number in (("", "1"), ("2", "2"), ("3", "3")):
-        named[f"s3_access_key{suffix}"], named[f"s3_secret_key{suffix}"] = key_of(options, number)
+    for suffix, key in zip(("", "2", "3"), keys):
+        named[f"s3_access_key{suffix}"], named[f"s3_secret_key{suffix}"] = key["access"], key["secret"]
     return {"s3_storage_url": endpoint(options), **named}
 
 
-def s3_conf(options):
+def s3_conf(options, keys):
     """The section of the suite that speaks nothing but S3."""
     named = {"endpoint": endpoint(options), "s3_acl_tests_enabled": options["s3_acl_tests_enabled"]}
     if "ca_cert" in options:
         named["ca_cert"] = options["ca_cert"]
-    for number in "123":
-        named[f"access_key{number}"], named[f"secret_key{number}"] = key_of(options, number)
+    for number, key in enumerate(keys, 1):
+        named[f"access_key{number}"], named[f"secret_key{number}"] = key["access"], key["secret"]
     return named
 
 
 def endpoint(options):
-    return options["auth_uri"].partition("/auth/")[0]
+    return options.get("endpoint") or options["auth_uri"].partition("/auth/")[0]
 
 
 def make_account(options, number):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from conformance import pipeline, sdist
 from harness.cluster import Cluster
 from harness.keystone import Keystone
+from harness.keystone import with_keystone as keystone_filters
 from harness.layout import Layout
 from harness.martlet_up import MartletUp
 from harness.memcached import Memcached
@@ -47,7 +48,8 @@ VARIANTS = {variant.name: variant for variant in (
     Variant("policies", "two storage policies; `allow_open_expired` on", policies=("gold", "silver"),
             proxy={"allow_open_expired": "true"}),
     Variant("encryption", "keymaster and encryption in the pipeline", encryption=True, s3=True),
-    Variant("keystone", "authtoken and keystoneauth in the pipeline, a real Keystone beside it", keystone=True),
+    Variant("keystone", "authtoken and keystoneauth in the pipeline, a real Keystone beside it; signatures of S3 verified by `s3token`",
+            keystone=True, s3=True),
     Variant("tls", "every request through TLS", tls=True),
     Variant("separate", "the gateway a process of its own, as are the account, container and object servers; "
             "memcached beside them", separate=True, s3=True),
@@ -79,9 +81,9 @@ class Stand:
         auth = pipeline.TEMPAUTH
         sections = {"app:proxy-server": dict(self.variant.proxy), "DEFAULT": {}}
         if self.variant.keystone:
-            auth = ("authtoken", "keystoneauth")
+            auth = keystone_filters(" ".join(pipeline.TEMPAUTH)).split()
             self.keystone = Keystone(self.root / "keystone", layout.proxy_port)
-            sections |= {"filter:authtoken": self.keystone.authtoken(), "filter:keystoneauth": self.keystone.keystoneauth()}
+            sections |= self.keystone.filters()
             sections["app:proxy-server"] |= {"allow_account_management": "false"}  # as Swift's sample.conf asks
         if self.variant.tls:
             certificate, key = self_signed(self.root)
@@ -108,7 +110,8 @@ class Stand:
     def test_conf(self):
         """What its test.conf says on top of the usual."""
         if self.keystone:
-            return self.keystone.func_test()
+            return {**self.keystone.func_test(), "endpoint": f"http://127.0.0.1:{self.system.port}", "s3_acl_tests_enabled": "no",
+                    "s3_keys": [self.keystone.access_key(user) for user in ("tester", "operator", "tester3")]}
         certificate = {"ca_cert": self.root / "cert.pem"} if self.variant.tls else {}
         return {"auth_uri": self.system.auth_url, "insecure": "yes" if self.variant.tls else "no", **certificate,
                 "s3_acl_tests_enabled": "yes" if self.variant.s3_acl else "no"}

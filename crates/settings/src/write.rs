@@ -241,6 +241,9 @@ fn proxy_conf(cluster: &NewCluster) -> String {
     ini.0
 }
 
+/// Parts of an upload of S3, which become segments of an object. Source: AWS, "Amazon S3 multipart upload limits".
+const MOST_PARTS: u32 = 10_000;
+
 /// What a new cluster sets for a filter; the rest has its defaults.
 fn filter_options(ini: Ini, cluster: &NewCluster, egg: &str) -> Ini {
     match egg {
@@ -257,8 +260,13 @@ fn filter_options(ini: Ini, cluster: &NewCluster, egg: &str) -> Ini {
             .set("forbidden_chars", "")
             .set("maximum_length", 4096)
             .set("forbidden_regexp", ""),
-        // A page needs a key to send anything, and the container's leave to read the answer.
-        "s3api" => ini.set("cors_preflight_allow_origin", "*").set("access_keys", "true"),
+        // A page needs a key to send anything, and the container's leave to read the answer. An upload may have as many
+        // parts as clients of S3 expect: with Swift's default of 1000, boto3 fails at 8 GiB.
+        "s3api" => ini
+            .set("cors_preflight_allow_origin", "*")
+            .set("access_keys", "true")
+            .set("max_upload_part_num", MOST_PARTS),
+        "slo" => ini.set("max_manifest_segments", MOST_PARTS),
         "domain_remap" => ini.set("storage_domain", "example.com"),
         "versioned_writes" => ini
             .set("allow_versioned_writes", "true")

@@ -4,6 +4,7 @@ use super::access_checks::OBJECTS_LIST;
 use super::bucket::empty;
 use super::conditional::WriteGate;
 use super::customer_key::{self, SentKey};
+use super::multipart::late_parts::PartPlace;
 use super::object_lock::headers as lock_headers;
 use super::{Done, Operation, encryption, headers, versions};
 use crate::checksum::{Algorithm, CHECKSUM, md5_of_header};
@@ -23,7 +24,6 @@ use request_pipeline::{
     BypassesGovernance, ClientRequest, Response, customer_key_proof, object_lock_in, set_object_lock,
 };
 use std::sync::Arc;
-use vocabulary::EntityPath;
 use vocabulary::range::{ByteRange, RangeSet};
 
 static CHECKSUM_MODE: HeaderName = HeaderName::from_static("x-amz-checksum-mode");
@@ -173,7 +173,7 @@ pub(super) async fn put(mut operation: Operation<'_>) -> Done {
 /// encrypted with the key of a client where there is one, whose proof is among the headers.
 pub(super) async fn upload(
     operation: &mut Operation<'_>,
-    part: Option<EntityPath>,
+    part: Option<&PartPlace>,
     mut stored: HeaderMap,
     (gate, key): (Option<Arc<WriteGate>>, Option<&SentKey>),
 ) -> Done {
@@ -199,13 +199,9 @@ pub(super) async fn upload(
         gate.mark(&mut stored);
         body = gate.guard(body, &verdict).await?;
     }
-    let is_object = part.is_none();
-    let mut put = match part {
-        Some(part) => operation.further(Method::PUT, part),
-        None => operation.further_of_key(Method::PUT),
-    };
+    let (mut put, body) = put_of(operation, part, body, &verdict);
     put.headers.extend(stored);
-    let sent = match is_object && operation.may_expire().await {
+    let sent = match part.is_none() && operation.may_expire().await {
         true => Some((put.headers.clone(), body.length())),
         false => None,
     };
@@ -240,6 +236,17 @@ pub(super) async fn upload(
         show_checksum(answer.headers_mut(), &checksum);
     }
     Ok(answer)
+}
+
+/// The PUT of this part, or of the object of the request's key, and the body that it may have.
+fn put_of(operation: &Operation<'_>, part: Option<&PartPlace>, body: Body, verdict: &Verdict) -> (ClientRequest, Body) {
+    match part {
+        Some(part) => {
+            let put = operation.further(Method::PUT, part.path.clone());
+            (put, operation.held_while_open(part, body, verdict))
+        }
+        None => (operation.further_of_key(Method::PUT), body),
+    }
 }
 
 /// What Swift's refusal of an object's PUT is in S3; `digest` is what the client has promised of it.

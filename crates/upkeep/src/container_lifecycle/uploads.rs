@@ -26,7 +26,7 @@ use vocabulary::{EntityPath, PartNumbers};
 const SEGMENTS: &str = "+segments";
 /// Whether the client of an upload named a content type: of uploads alone.
 const HAS_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-has-content-type");
-/// The numbers of the parts of an object whose upload had others.
+/// The numbers of an object's parts.
 const NUMBERS_OF_OBJECT: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-part-numbers");
 
 impl RuledBucket {
@@ -45,7 +45,7 @@ enum KeyStanding {
     Nothing,
     /// Objects or versions that others have made.
     MadeOtherwise,
-    /// The upload made the object, or a version of it; of parts with these numbers, where it had others.
+    /// The upload made the object, or a version of it; of parts with these numbers, where it says them.
     MadeByIt(Option<PartNumbers>),
 }
 
@@ -137,7 +137,7 @@ impl Remover {
             }
         }
         self.close(&bucket.path, upload).await?;
-        // A part may have come beside the marker's deletion; none can any more.
+        // A part may have come beside the marker's deletion; one that comes later its gateway deletes.
         self.remove_parts(&bucket.path, upload).await?;
         Ok(Ended::Done)
     }

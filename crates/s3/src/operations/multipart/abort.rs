@@ -32,7 +32,7 @@ pub(in super::super) async fn abort(operation: Operation<'_>) -> Done {
     drop(gate);
     operation.delete_parts(&upload.id).await?;
     operation.close(&upload.id).await?;
-    // A part may have come beside the marker's deletion; none can any more.
+    // A part may have come beside the marker's deletion; one that comes later goes by itself (`late_parts.rs`).
     operation.delete_parts(&upload.id).await?;
     Ok(empty(204))
 }
@@ -48,7 +48,11 @@ impl Operation<'_> {
     pub(super) async fn end_of_object(&self, upload: &str, object: &HeaderMap) -> Result<(), S3Error> {
         let numbers = numbers_of(object);
         if numbers.is_some() {
-            self.begin_end(upload).await?;
+            match self.begin_end(upload).await {
+                // Another request has done it.
+                Err(error) if error.code == NO_SUCH_UPLOAD => return Ok(()),
+                begun => begun?,
+            }
         }
         self.finish(upload, numbers.as_ref()).await
     }
@@ -62,7 +66,11 @@ impl Operation<'_> {
             200..=299 => Ok(()),
             // Another request has ended it.
             404 => Err(NO_SUCH_UPLOAD.about("UploadId", upload)),
-            _ => Err(self.refusal(&response).await),
+            // Or is just doing so, and the servers have not agreed on what came first.
+            _ => match self.upload_to_end().await {
+                Err(ended) if ended.code == NO_SUCH_UPLOAD => Err(ended),
+                _ => Err(self.refusal(&response).await),
+            },
         }
     }
 

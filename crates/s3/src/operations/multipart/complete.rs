@@ -2,7 +2,8 @@
 //!
 //! Parts that the object does not name go after it has come, and the upload's marker after them; the object says by
 //! their numbers which are its own, so that another request, or container-lifecycle, can do the rest where the gateway
-//! dies.
+//! dies. Parts are listed once more when the marker has gone: one that came after the first look was answered with 200
+//! while the upload was open.
 //! Always holds: the object is a static large object, so that every part is looked at before it is stored; one that is
 //! complete already answers as it did the first time.
 
@@ -34,8 +35,8 @@ use vocabulary::{EntityPath, PartNumbers, Timestamp};
 
 /// Bytes of the document: ten thousand parts of some 150 bytes, and checksums.
 const LARGEST_DOCUMENT: u64 = 8 << 20;
-/// Bytes of the numbers of parts that an object keeps: more than a thousand single ones.
-const LONGEST_NUMBERS: usize = 6 << 10;
+/// Bytes of the numbers of parts that an object keeps; ten thousand of them take 1,673 at most.
+const LONGEST_NUMBERS: usize = 2 << 10;
 /// Seconds by which clocks of gateways are apart at most.
 const CLOCKS_APART: u64 = 60;
 /// Bytes of the report about parts that are not as they should be.
@@ -106,8 +107,8 @@ async fn make(
     operation.check_sizes(open, &parts, named)?;
     let checksum = operation.checksum_of_whole(open, named, &claims).await?;
     let mut put = manifest(operation, open, named, etag);
-    let numbers = numbers_beside_others(&parts, named);
-    put.headers.extend(numbers.as_ref().and_then(kept_numbers));
+    let numbers = PartNumbers::of_ascending(named.iter().map(|part| part.number));
+    put.headers.extend(kept_numbers(&numbers));
     if let Some(kept) = checksum.as_ref().and_then(StoredChecksum::stored) {
         put.headers.insert(STORED_CHECKSUM, kept);
     }
@@ -128,7 +129,12 @@ async fn make(
         return Err(CONDITIONAL_REQUEST_CONFLICT.into());
     }
     // The object is there: an upload that stays open could be completed again, over what comes later.
-    if operation.end_made(&open.id, numbers.as_ref(), gate).await.is_err() {
+    let has_others = parts.iter().any(|(number, _)| !numbers.contain(*number));
+    if operation
+        .end_made(&open.id, (&numbers, has_others), gate)
+        .await
+        .is_err()
+    {
         return Err(INTERNAL_ERROR.saying("The object is complete, its upload could not be closed: complete it again."));
     }
     let answer = result(operation, etag, checksum.as_ref());
@@ -252,23 +258,32 @@ impl Operation<'_> {
         self.lock_parts(&parts, lock, false).await
     }
 
-    /// Ends the upload that has become an object. Where it has parts besides those with the object's numbers, the
-    /// marker says that it has ended before the lock of the key is given back. What cannot be deleted now is left with
-    /// the marker.
-    async fn end_made(&self, upload: &str, numbers: Option<&PartNumbers>, gate: WriteGate) -> Result<(), S3Error> {
-        if numbers.is_none() {
-            return self.close(upload).await;
-        }
-        match self.begin_end(upload).await {
+    /// Ends the upload that has become an object of the parts with these numbers, before the lock of the key is given
+    /// back: its marker goes, or says that it has ended where others are to go before it. What cannot be deleted now is
+    /// left.
+    async fn end_made(
+        &self,
+        upload: &str,
+        (numbers, has_others): (&PartNumbers, bool),
+        gate: WriteGate,
+    ) -> Result<(), S3Error> {
+        let ended = match has_others {
+            true => self.begin_end(upload).await,
+            false => self.close(upload).await,
+        };
+        match ended {
             Ok(()) => {}
             // Another request has done the rest.
             Err(error) if error.code == NO_SUCH_UPLOAD => return Ok(()),
             Err(error) => return Err(error),
         }
         drop(gate);
-        if self.finish(upload, numbers).await.is_err() {
-            let key = self.key();
+        let (key, segments) = (self.key(), self.segments().path());
+        if has_others && self.finish(upload, Some(numbers)).await.is_err() {
             tracing::warn!("parts of upload {upload} of {key} that it was completed without are left: abort it");
+        }
+        if !has_others && self.delete_parts_but(upload, numbers).await.is_err() {
+            tracing::warn!("parts that came while upload {upload} of {key} was completed may be left in {segments}");
         }
         Ok(())
     }
@@ -281,14 +296,7 @@ impl Operation<'_> {
     }
 }
 
-/// The numbers of the parts that the object names, where its upload has others.
-fn numbers_beside_others(parts: &[(u32, SegmentRow)], named: &[Named]) -> Option<PartNumbers> {
-    let numbers = PartNumbers::of_ascending(named.iter().map(|part| part.number));
-    let are_all = parts.iter().all(|(number, _)| numbers.contain(*number));
-    (!are_all).then_some(numbers)
-}
-
-/// What the object keeps of them; nothing where they are too many single ones for a header.
+/// What the object keeps of them; nothing where they take too much of its metadata.
 fn kept_numbers(numbers: &PartNumbers) -> Option<(HeaderName, HeaderValue)> {
     let text = numbers.to_string();
     let value = HeaderValue::try_from(text).ok()?;
@@ -454,6 +462,18 @@ mod tests {
         assert_eq!(parts(&[("1", "a"), ("1", "b")]), Err("InvalidPartOrder"));
         assert_eq!(parts(&[("x", "a")]), Err("MalformedXML"));
         assert_eq!(parts(&[]), Err("MalformedXML"));
+    }
+
+    #[test]
+    fn an_object_keeps_the_numbers_of_thousands_of_scattered_parts() {
+        let kept = |numbers: &PartNumbers| {
+            let (_, value) = kept_numbers(numbers)?;
+            value.to_str().ok()?.parse().ok()
+        };
+        let scattered = PartNumbers::of_ascending((1..=10_000).step_by(2));
+        assert_eq!(kept(&scattered), Some(scattered));
+        let too_many = PartNumbers::of_ascending((1..=100_000).step_by(2));
+        assert_eq!(kept(&too_many), None);
     }
 
     /// As OpenStack's s3api has it of parts with 5 MiB of "B" and of "C".

@@ -16,13 +16,14 @@
 //! |---|---|
 //! | CreateMultipartUpload | here |
 //! | AbortMultipartUpload | `abort.rs` |
-//! | UploadPart, UploadPartCopy | `part.rs` |
+//! | UploadPart, UploadPartCopy | `part.rs`, of an upload that ends meanwhile `late_parts.rs` |
 //! | CompleteMultipartUpload | `complete.rs`, the object's checksum `checksums.rs` |
 //! | ListParts, ListMultipartUploads | `list.rs` |
 
 pub(super) mod abort;
 pub(super) mod checksums;
 pub(super) mod complete;
+pub(super) mod late_parts;
 pub(super) mod list;
 pub(super) mod part;
 
@@ -120,7 +121,8 @@ pub(super) async fn create(operation: Operation<'_>) -> Done {
 
 /// Of the marker of an upload that is aborted, or has become an object: parts are being deleted.
 const HAS_ENDED: HeaderName = HeaderName::from_static("x-object-transient-sysmeta-s3api-aborted");
-/// The numbers of the parts of an object whose upload had others, too, which are to go ([`PartNumbers`]).
+/// The numbers of an object's parts ([`PartNumbers`]): what else its upload has is to go. Martlet once wrote them only
+/// where the upload had others.
 pub(super) const NUMBERS_OF_OBJECT: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-part-numbers");
 
 /// An upload that is open.
@@ -145,7 +147,7 @@ struct Segment {
     bytes: u64,
 }
 
-/// The numbers of the parts of the object with these headers, where its upload had others.
+/// The numbers of the parts of the object with these headers, where it says them.
 fn numbers_of(object: &HeaderMap) -> Option<PartNumbers> {
     object.get(NUMBERS_OF_OBJECT)?.to_str().ok()?.parse().ok()
 }
@@ -285,7 +287,7 @@ impl Operation<'_> {
         };
         self.delete_parts_but(upload, numbers).await?;
         self.close(upload).await?;
-        // Parts that came beside the marker's deletion. One whose body arrives later still stays.
+        // Parts that came beside the marker's deletion; those that come later go by themselves (`late_parts.rs`).
         self.delete_parts_but(upload, numbers).await
     }
 

@@ -1,13 +1,15 @@
-//! Parts: UploadPart, UploadPartCopy.
+//! Parts: UploadPart, UploadPartCopy. `late_parts.rs` has what becomes of one whose upload ends meanwhile.
 
 use super::super::copy::{copied, look_at_source, source};
 use super::super::customer_key::{self, SentKey};
 use super::super::object::upload;
 use super::super::{Done, Operation};
 use super::OpenUpload;
+use super::late_parts::PartPlace;
 use crate::checksum::{Algorithm, PassingChecksum};
-use crate::checksum_of_parts::{STORED_CHECKSUM, StoredChecksum};
+use crate::checksum_of_parts::{STORED_CHECKSUM, StoredChecksum, WantedChecksum};
 use crate::error::{ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_RANGE};
+use crate::payload::Verdict;
 use http::Method;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RANGE};
 use request_pipeline::ClientRequest;
@@ -23,11 +25,12 @@ pub(in super::super) async fn put(mut operation: Operation<'_>) -> Done {
     let mut stored = HeaderMap::new();
     customer_key::carry_proof(&open.headers, &mut stored);
     stored.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-    let part = operation.part(&open.id, number);
-    upload(&mut operation, Some(part), stored, (None, key.as_ref())).await
+    let place = operation.place_of_part(&open.id, number);
+    let done = upload(&mut operation, Some(&place), stored, (None, key.as_ref())).await;
+    operation.resolve(&place, done).await
 }
 
-/// UploadPartCopy: of a whole object or of a range of it.
+/// UploadPartCopy: of a whole object or of a range of it. The bytes come through here.
 pub(in super::super) async fn copy(operation: Operation<'_>) -> Done {
     let number = number_of(&operation)?;
     let open = operation.open_upload().await?;
@@ -39,48 +42,20 @@ pub(in super::super) async fn copy(operation: Operation<'_>) -> Done {
     if let Some(range) = &range {
         check_range(range.to_str().unwrap_or_default(), &found)?;
     }
-    if let Some(wanted) = open.wanted_checksum() {
-        let mut get = source.read(&operation, source_key.as_ref());
-        get.headers.extend(range.map(|range| (RANGE, range)));
-        let put = put_of_copy(&operation, &open, number, key.as_ref());
-        return copy_with_checksum(&operation, get, put, (wanted.algorithm, key.as_ref())).await;
-    }
-    let mut put = put_of_copy(&operation, &open, number, key.as_ref());
-    source.ask(&operation, source_key.as_ref(), &mut put);
-    customer_key::carry_proof(&open.headers, &mut put.headers);
-    put.set_header("x-fresh-metadata", "true");
-    put.headers
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-    put.headers.extend(range.map(|range| (RANGE, range)));
-    let response = operation.send(put).await;
-    customer_key::check_answer(&response)?;
-    if !response.status().is_success() {
-        return Err(operation.refusal(&response).await);
-    }
-    Ok(copied(
-        &operation,
-        response.headers(),
-        "CopyPartResult",
-        (None, key.as_ref()),
-    ))
+    let mut get = source.read(&operation, source_key.as_ref());
+    get.headers.extend(range.map(|range| (RANGE, range)));
+    let place = operation.place_of_part(&open.id, number);
+    let done = put_copy(&operation, (&open, &place), get, key.as_ref()).await;
+    operation.resolve(&place, done).await
 }
 
-/// The PUT of a part that becomes a copy, encrypted with the key of the client where there is one.
-fn put_of_copy(operation: &Operation<'_>, open: &OpenUpload, number: u32, key: Option<&SentKey>) -> ClientRequest {
-    let mut put = operation.further(Method::PUT, operation.part(&open.id, number));
-    customer_key::carry_proof(&open.headers, &mut put.headers);
-    if let Some(key) = key {
-        key.open(&mut put);
-    }
-    put
-}
-
-/// Copies what the request reads, of an upload with checksums: the bytes come through here.
-async fn copy_with_checksum(
+/// Stores what the request reads as a part, encrypted with the key of the client where there is one, with the checksum
+/// that its upload has, if any.
+async fn put_copy(
     operation: &Operation<'_>,
+    (open, place): (&OpenUpload, &PartPlace),
     get: ClientRequest,
-    mut put: ClientRequest,
-    (algorithm, key): (Algorithm, Option<&SentKey>),
+    key: Option<&SentKey>,
 ) -> Done {
     let response = operation.send(get).await;
     customer_key::check_answer(&response)?;
@@ -93,30 +68,44 @@ async fn copy_with_checksum(
     if length > most {
         return Err(ENTITY_TOO_LARGE.about("MaxSizeAllowed", most.to_string()));
     }
-    let (body, passing) = PassingChecksum::of(response.into_body(), algorithm);
+    let mut put = operation.further(Method::PUT, place.path.clone());
+    customer_key::carry_proof(&open.headers, &mut put.headers);
+    if let Some(key) = key {
+        key.open(&mut put);
+    }
     put.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     put.headers
         .insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-    put.body = body;
-    let checksum = move || StoredChecksum {
-        algorithm,
-        value: passing.value(),
-    };
-    let behind = checksum.clone();
-    put.footers = Some(Box::new(move || {
-        let kept = behind().stored();
-        let kept = kept.map(|kept| (HeaderName::from_static(STORED_CHECKSUM), kept));
-        Ok(kept.into_iter().collect())
-    }));
+    let (mut body, mut checksum) = (response.into_body(), None);
+    if let Some(WantedChecksum { algorithm, .. }) = open.wanted_checksum() {
+        let (passing_body, passing) = PassingChecksum::of(body, algorithm);
+        body = passing_body;
+        let made = move || StoredChecksum {
+            algorithm,
+            value: passing.value(),
+        };
+        checksum = Some(made.clone());
+        put.footers = Some(Box::new(move || {
+            let kept = made().stored();
+            let kept = kept.map(|kept| (HeaderName::from_static(STORED_CHECKSUM), kept));
+            Ok(kept.into_iter().collect())
+        }));
+    }
+    let verdict = Verdict::default();
+    put.body = operation.held_while_open(place, body, &verdict);
     let response = operation.send(put).await;
+    if let Some(refusal) = verdict.refusal() {
+        return Err(refusal);
+    }
     if !response.status().is_success() {
         return Err(operation.refusal(&response).await);
     }
+    let checksum = checksum.map(|made| made());
     Ok(copied(
         operation,
         response.headers(),
         "CopyPartResult",
-        (Some(&checksum()), key),
+        (checksum.as_ref(), key),
     ))
 }
 
