@@ -141,19 +141,6 @@ def test_refusals_have_codes_of_s3(store, s3, bucket):
     assert code_of(client_of(store, user="test2:tester2", key="testing2").head_object, Bucket=bucket, Key="k") == "404"  # a bucket of its own account
 
 
-def test_refusals_name_the_resource(store, s3, bucket, request):
-    if request.config.getoption("--sut") == "openstack":
-        pytest.skip("OpenStack's documents name none")
-    for key, code, wanted in [("a/b <c>", "NoSuchKey", "/a/b <c>"), (None, "NoSuchLifecycleConfiguration", "")]:
-        with pytest.raises(ClientError) as refused:
-            s3.get_object(Bucket=bucket, Key=key) if key else s3.get_bucket_lifecycle_configuration(Bucket=bucket)
-        error = refused.value.response["Error"]
-        assert (error["Code"], error["Resource"]) == (code, f"/{bucket}{wanted}")
-    with pytest.raises(ClientError) as refused:
-        client_of(store, key="wrong").get_object(Bucket=bucket, Key="k")
-    assert refused.value.response["Error"]["Resource"] == f"/{bucket}/k"
-
-
 def test_an_unknown_parameter_stops_a_deletion(s3, bucket, request):
     if request.config.getoption("--sut") == "openstack":
         pytest.skip("OpenStack's s3api deletes the bucket")

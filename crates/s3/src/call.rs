@@ -84,15 +84,6 @@ const NEUTRAL: [&str; 14] = [
 ];
 
 impl S3Call {
-    /// The resource as S3's errors name it: `/bucket/key`.
-    pub fn resource(&self) -> String {
-        let names = [&self.bucket, &self.key].map(|name| name.as_deref().unwrap_or_default());
-        match names {
-            [bucket, ""] => format!("/{bucket}"),
-            [bucket, key] => format!("/{bucket}/{key}"),
-        }
-    }
-
     /// Of a request: path style, or virtual-hosted style below one of `domains`.
     pub fn read(request: &Request, domains: &[String]) -> Result<Self, S3Error> {
         let path = request.path.strip_prefix('/').unwrap_or(&request.path);

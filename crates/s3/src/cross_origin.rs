@@ -98,7 +98,7 @@ fn decide(
             )
             .with("ResourceType", if is_about_object { "OBJECT" } else { "BUCKET" }),
     }
-    .answer(&request.path, &request.trans_id)
+    .answer(&request.trans_id)
 }
 
 /// The rule among those of a bucket that fits what a preflight asks.

@@ -195,8 +195,8 @@ impl S3Error {
         self.message.as_deref().unwrap_or(self.code.message)
     }
 
-    /// The answer; `resource` is what was asked for, `/bucket/key`, and `request_id` the transaction's.
-    pub fn answer(&self, resource: &str, request_id: &str) -> Response {
+    /// The answer; `request_id` is the transaction's.
+    pub fn answer(&self, request_id: &str) -> Response {
         if self.code.status == NOT_MODIFIED.status {
             return reply::html(304, String::new());
         }
@@ -206,7 +206,6 @@ impl S3Error {
         for (field, value) in &self.fields {
             xml.text(field, value);
         }
-        xml.text("Resource", resource);
         xml.text("RequestId", request_id);
         let mut response = reply::with_body(
             self.code.status,
@@ -252,13 +251,13 @@ mod tests {
 
     #[test]
     fn documents_stay_well_formed() {
-        let response = NO_SUCH_KEY.about("Key", "a<b>&\u{1}").answer("/b/a<b>&\u{1}", "tx1");
+        let response = NO_SUCH_KEY.about("Key", "a<b>&\u{1}").answer("tx1");
         assert_eq!(response.status(), 404);
         let body = response.body().as_whole().unwrap();
         assert_eq!(
             std::str::from_utf8(&body).unwrap(),
             "<?xml version='1.0' encoding='UTF-8'?>\n<Error><Code>NoSuchKey</Code><Message>The specified key does not \
-             exist.</Message><Key>a&lt;b&gt;&amp;\u{FFFD}</Key><Resource>/b/a&lt;b&gt;&amp;\u{FFFD}</Resource><RequestId>tx1</RequestId></Error>"
+             exist.</Message><Key>a&lt;b&gt;&amp;\u{FFFD}</Key><RequestId>tx1</RequestId></Error>"
         );
     }
 }

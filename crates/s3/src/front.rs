@@ -148,24 +148,19 @@ impl Feature for S3Front {
     }
 
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
-        let asked = AskedFor {
-            bucket: bucket_of_host(&request, &self.settings.storage_domain),
-            path: request.path.clone(),
-            trans_id: request.trans_id.clone(),
-        };
-        let has_bucket = asked.bucket.is_some();
+        let has_bucket = bucket_of_host(&request, &self.settings.storage_domain).is_some();
         if cross_origin::is_preflight(&request, has_bucket) {
             return cross_origin::preflight(request, next, &self.settings, &self.cors_index).await;
         }
         if sts::is_call(&request) {
             return Box::pin(sts::answer(request, next, &self.settings, self.clock.now().seconds())).await;
         }
-        let is_head = request.method == Method::HEAD;
+        let (trans_id, is_head) = (request.trans_id.clone(), request.method == Method::HEAD);
         let mut response = match is_form(&request, has_bucket) && !signature::is_signed(&request) {
-            true => Box::pin(self.take_form(request, &asked, next)).await,
+            true => Box::pin(self.take_form(request, next)).await,
             false => match self.prepare(&mut request, None) {
-                Ok(signed) => self.in_s3s_form(next.run(request).await, signed.as_deref(), &asked),
-                Err(error) => asked.refused(&error),
+                Ok(signed) => self.in_s3s_form(next.run(request).await, signed.as_deref(), &trans_id),
+                Err(error) => error.answer(&trans_id),
             },
         };
         if is_head && response.status().as_u16() >= 400 {
@@ -174,7 +169,7 @@ impl Feature for S3Front {
                 .headers_mut()
                 .insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        if let Ok(id) = HeaderValue::from_str(&asked.trans_id) {
+        if let Ok(id) = HeaderValue::from_str(&trans_id) {
             response.headers_mut().insert(&ID_2, id.clone());
             response.headers_mut().insert(&REQUEST_ID, id);
         }
@@ -182,27 +177,10 @@ impl Feature for S3Front {
     }
 }
 
-/// What a client has asked for, before it was made a request of Swift's.
-struct AskedFor {
-    /// The bucket that the host names.
-    bucket: Option<String>,
-    path: Arc<str>,
-    trans_id: Arc<str>,
-}
-
-impl AskedFor {
-    fn refused(&self, error: &S3Error) -> Response {
-        let resource = match &self.bucket {
-            Some(bucket) => format!("/{bucket}{}", self.path),
-            None => self.path.to_string(),
-        };
-        error.answer(&resource, &self.trans_id)
-    }
-}
-
 impl S3Front {
     /// A form's file is put as any other object.
-    async fn take_form(&self, mut request: ClientRequest, asked: &AskedFor, next: Next) -> Response {
+    async fn take_form(&self, mut request: ClientRequest, next: Next) -> Response {
+        let trans_id = request.trans_id.clone();
         let base = format!("{}://{}", request.scheme, request.header("host").unwrap_or_default());
         let opened = PostForm::open(&mut request, self.clock.clone()).await;
         let prepared = opened.and_then(|mut form| {
@@ -211,10 +189,10 @@ impl S3Front {
         });
         let (form, signed) = match prepared {
             Ok(prepared) => prepared,
-            Err(error) => return asked.refused(&error),
+            Err(error) => return error.answer(&trans_id),
         };
         let bucket = request.entity.as_ref().and_then(|entity| entity.container.clone());
-        let response = self.in_s3s_form(next.run(request).await, signed.as_deref(), asked);
+        let response = self.in_s3s_form(next.run(request).await, signed.as_deref(), &trans_id);
         match response.status().is_success() {
             true => {
                 let stored = response.headers().clone();
@@ -227,7 +205,7 @@ impl S3Front {
     }
 
     /// What features in between have answered becomes a document of S3.
-    fn in_s3s_form(&self, response: Response, signed: Option<&SignedRequest>, asked: &AskedFor) -> Response {
+    fn in_s3s_form(&self, response: Response, signed: Option<&SignedRequest>, trans_id: &str) -> Response {
         if response.extensions().get::<InS3sForm>().is_some()
             || response.headers().get(CONTENT_TYPE) == Some(&HeaderValue::from_static("application/xml"))
         {
@@ -253,7 +231,7 @@ impl S3Front {
             503 => SERVICE_UNAVAILABLE.into(),
             _ => INTERNAL_ERROR.into(),
         };
-        asked.refused(&error)
+        error.answer(trans_id)
     }
 
     fn slow_down(&self) -> S3Error {

@@ -193,7 +193,7 @@ impl Feature for S3Operations {
         let is_unverified = request.extensions.remove::<Arc<SignedRequest>>().is_some();
         if is_unverified || request.extensions.get::<KeyHolder>().is_some() {
             // No authenticator has looked at the signature, which may be anything, or at the key's user.
-            let mut response = S3Error::from(ACCESS_DENIED).answer(&call.resource(), &trans_id);
+            let mut response = S3Error::from(ACCESS_DENIED).answer(&trans_id);
             response.extensions_mut().insert(InS3sForm);
             return response;
         }
@@ -220,7 +220,6 @@ impl Feature for S3Operations {
             // Each request that is made of this one copies them.
             request.extensions = Extensions::new();
         }
-        let asked = call.clone();
         let mut operation = Operation {
             service: self,
             request,
@@ -238,7 +237,7 @@ impl Feature for S3Operations {
         };
         let mut response = match done {
             Ok(response) => response,
-            Err(error) => error.answer(&asked.resource(), &trans_id),
+            Err(error) => error.answer(&trans_id),
         };
         if let Some((origin, method, container)) = page {
             cross_origin::show(&mut response, (&origin, &method), &container, &self.cors);
