@@ -2,9 +2,8 @@
 //!
 //! Object rows have three parts that age on their own: data (size, etag, deleted), content type
 //! and metadata time. Each part comes from the row in which it is newer; on a tie the stored row
-//! wins, but a deletion wins over a body of its time, as it does where the object is (OpenStack's keeps the stored one).
-//! The content type is respelled on the way (`content_type.rs`). So merging is idempotent, and commutative unless
-//! two rows of one kind claim the same moment.
+//! wins. The content type is respelled on the way (`content_type.rs`). So merging is idempotent, and commutative unless
+//! two rows claim the same moment.
 //!
 //! Container rows keep the newer put and the newer delete timestamp; their counters come from the
 //! row that arrived last, because a container reports its counters at any time without a new
@@ -43,7 +42,7 @@ impl From<ObjectRow> for StoredObject {
 
 /// `incoming` merged into `stored`; `None` when nothing of it is newer.
 pub(crate) fn objects(stored: &StoredObject, incoming: StoredObject) -> Option<StoredObject> {
-    let newer_data = (incoming.times.data, incoming.deleted) > (stored.times.data, stored.deleted);
+    let newer_data = incoming.times.data > stored.times.data;
     let newer_type = incoming.times.content_type > stored.times.content_type;
     let newer_meta = incoming.times.meta > stored.times.meta;
     if !(newer_data || newer_type || newer_meta) {
@@ -120,8 +119,7 @@ mod tests {
             ((1, 1, 1, live), (2, 2, 2, live), Some(("b", "b", (2, 2, 2), live))),
             ((2, 2, 2, live), (1, 1, 1, live), None),
             ((2, 2, 2, live), (2, 2, 2, live), None),
-            // Not as in OpenStack's, where this row stays as it is.
-            ((2, 2, 2, live), (2, 2, 2, gone), Some(("b", "a", (2, 2, 2), gone))),
+            ((2, 2, 2, live), (2, 2, 2, gone), None),
             ((2, 2, 2, gone), (2, 2, 2, live), None),
             ((2, 2, 2, live), (3, 3, 3, gone), Some(("b", "b", (3, 3, 3), gone))),
             ((2, 2, 2, live), (1, 1, 1, gone), None),
