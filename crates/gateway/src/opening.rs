@@ -113,6 +113,9 @@ impl Opening<'_> {
         if let Some(spares) = spares {
             spares.note_use(self.shared);
         }
+        if self.calls.message.write_lock.is_some() {
+            return self.try_open(replica, node).await.map_or(Tried::Failed, Tried::Opened);
+        }
         let opening = pin!(self.try_open(replica, node));
         let silence = pin!(self.shared.silence.becomes_silent(node));
         match select(opening, silence).await {

@@ -3,6 +3,8 @@
 //! A silent device is passed over: a read asks it after all others, and only if those leave the result open; a write
 //! goes to a handoff, and where none is left, to the silent device only if there is no quorum without it. A request
 //! that passes one over starts a HEAD of the gateway's own to it unless one is under way: its answer ends the silence.
+//! A write under a write lock passes none over: what lies on handoffs is not seen by the next who takes the lock, for
+//! whom primaries speak.
 //! Always holds: no device is given up; where all are silent, all are asked and waited for as if none were.
 //! Deliberately absent: nodes that fail or refuse (`suppression.rs`).
 
@@ -15,9 +17,15 @@ use vocabulary::{PolicyIndex, Timestamp};
 impl Shared {
     /// Whether `node`, to which `call` would have gone, is to be passed over.
     pub(crate) fn is_silent(&self, node: &Node, call: impl FnOnce() -> Call) -> bool {
-        let is_silent = self.silence.is_silent(node);
-        if is_silent && let Some(asked) = self.silence.probe(node) {
-            let (peers, call) = (self.peers.clone(), head_of(call()));
+        if !self.silence.is_silent(node) {
+            return false;
+        }
+        let call = call();
+        if is_under_lock(&call.message) {
+            return false;
+        }
+        if let Some(asked) = self.silence.probe(node) {
+            let (peers, call) = (self.peers.clone(), head_of(call));
             let (ip, port) = node.address(&call.context);
             let ip = ip.clone();
             let timeouts = Timeouts {
@@ -30,7 +38,17 @@ impl Shared {
                 }
             });
         }
-        is_silent
+        true
+    }
+}
+
+/// Whether it is a write that counts only while a write lock is held.
+fn is_under_lock(message: &Message) -> bool {
+    match message {
+        Message::PutObject(put) => put.write_lock.is_some(),
+        Message::PostObject(post) => post.write_lock.is_some(),
+        Message::DeleteObject(delete) => delete.write_lock.is_some(),
+        _ => false,
     }
 }
 

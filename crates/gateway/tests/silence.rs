@@ -463,3 +463,22 @@ async fn a_lock_is_taken_from_those_that_answer() {
     cluster.go_on([1]);
     assert_eq!(taking.await.err(), None::<LockRefusal>);
 }
+
+/// The next who takes the lock asks primaries only: what went to a handoff in their place would not be seen.
+#[tokio::test]
+async fn what_is_written_under_a_lock_goes_to_primaries_alone() {
+    for bytes in [small(), large()] {
+        let cluster = Arc::new(cluster(5));
+        cluster.silence(0).await;
+        let (asking, body) = (cluster.clone(), bytes.clone());
+        let put = tokio::spawn(async move {
+            let lock = [("x-backend-write-lock", "l")];
+            asking.ask(Method::PUT, &lock, body).await.0
+        });
+        tokio::time::sleep(4 * SILENCE).await;
+        assert!(!put.is_finished());
+        cluster.go_on([0]);
+        assert_eq!(put.await.unwrap(), 201);
+        assert_eq!(cluster.holders(&bytes), [0, 1, 2]);
+    }
+}
