@@ -84,7 +84,9 @@ async fn rows_of_a_silent_server_are_kept_at_once() {
         }
     }
     written(&server, 10).await;
-    assert_eq!((pending(), listing.asked.load(SeqCst)), (0, 2), "it has the row");
+    // A row from before may have waited for its turn until now, and gone there as well.
+    assert!(listing.asked.load(SeqCst) >= 2);
+    assert_eq!(pending(), 0, "it has the row");
 }
 
 /// Writes the object at this second.
