@@ -2,7 +2,8 @@
 //! that storage servers have shown, whichever is later; so a write comes after all that this gateway has seen, whatever
 //! the clock that wrote that. How long after is left to chance: two gateways that follow one timestamp seldom give
 //! writes the same. Where that chance is small, since little time has passed, writes that follow still differ: their
-//! times have an offset of chance. Of two bodies of one time each server would keep the one that it got first, for good.
+//! times have a random offset. Of two bodies of one time each server would keep the one that it got first, for
+//! good.
 //!
 //! Always holds: timestamps that it gives are unique and never go back; what storage shows moves it ahead of the
 //! machine's clock by `max_clock_skew` at most, so that one broken timestamp does not spoil those of all writes.
@@ -144,7 +145,7 @@ impl WriteClock {
         Timestamp::from_ticks(now.ticks().max(last + 1)).unwrap_or(now)
     }
 
-    /// The same for a write that is told apart from those of other gateways that follow the same timestamp.
+    /// The same for a write, whose time differs from those of other gateways that follow the same timestamp.
     pub(crate) fn next_of_a_write(&self) -> Timestamp {
         let now = self.machine.now();
         let next = self.next();

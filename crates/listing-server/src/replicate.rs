@@ -9,8 +9,8 @@
 //!
 //! The path is `/device/partition/hash`, the body a JSON list that begins with the operation. A database
 //! may also be sent in the body of a request with [`ReplicateDatabase::database`]: then no rsync is needed. Answers
-//! to `sync` offer that with [`X_MARTLET_TAKES`]; OpenStack's replicators overlook it. Rows name the replica that they are
-//! for: one that has taken its place since the comparison, on a new drive, lacks what came before them.
+//! to `sync` offer that with [`X_MARTLET_TAKES`]; OpenStack's replicators overlook it. Rows name the replica that they
+//! are for: one that has taken its place since the comparison, on a new drive, lacks what came before them.
 //! Always holds: a body is read up to a limit, and only while it keeps a rate (`min_transfer_rate`); arguments take a
 //! bounded part of the memory, whatever they say and however many come at a time; a name in them leads to no file
 //! outside `tmp`; a database of another account or container is not taken in.

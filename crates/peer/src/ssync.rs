@@ -91,8 +91,8 @@ impl Offer {
                 separator = ',';
             }
         }
-        for (is_said, item) in [(!self.durable, "durable:False"), (self.deleted, "deleted:True")] {
-            if is_said {
+        for (is_sent, item) in [(!self.durable, "durable:False"), (self.deleted, "deleted:True")] {
+            if is_sent {
                 line.push(separator);
                 line.push_str(item);
                 separator = ',';
