@@ -228,14 +228,9 @@ fn enough(constraint: Constraint, now: f64, inventory: &PurchaseInventory, rates
         let context = SearchContext { inventory, rates };
         context.least(recipe, Goal::of(&inventory.wanted)).is_some()
     };
-    let loosest = match constraint {
-        // No less than what the objects take.
-        Constraint::Capacity => LOOSEST.min(now / (inventory.mix.objects * inventory.mix.mean_size())),
-        _ => LOOSEST,
-    };
     let mut best: Option<f64> = None;
     for recipe in recipes(inventory) {
-        let (mut low, mut high) = (1.0, best.map_or(loosest, |best| best / CLOSE));
+        let (mut low, mut high) = (1.0, best.map_or(LOOSEST, |best| best / CLOSE));
         if high <= low || !is_enough(recipe, high) {
             continue;
         }
