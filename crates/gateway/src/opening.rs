@@ -2,7 +2,7 @@
 //!
 //! A replica whose primary refuses or fails is taken by a handoff; so is one whose primary is silent, or becomes silent
 //! while it is asked (`silence.rs`). Where no handoff is left, such a replica is put off: its nodes are asked after
-//! all, and waited for, if the others make no quorum.
+//! all, and waited for, if the others make no quorum. An upload under a write lock waits for its primaries.
 //! Always holds: the wait for a node's word is counted as one for an answer, the time in which the body flows is not.
 //! Deliberately absent: the body (`fan.rs`), what the answers mean (`put_object.rs`).
 
