@@ -5,8 +5,8 @@
 //! has answered none of them. It stays silent until it answers one: senders pass it over, and one request at a time
 //! ([`Silence::probe`]) finds out whether it answers again.
 //! Always holds: a device that answers any request in time is not silent, however slow it is; an answer with any status
-//! ends the silence at once; the map holds devices with requests under way and silent ones, so it is as large as the
-//! cluster at most.
+//! ends the silence at once; the map holds devices with requests under way and up to [`MOST_SILENT`] silent ones,
+//! whatever devices a peer has rows sent to.
 //! Deliberately absent: requests whose answer rightly comes late (a body that flows, a wait in line), which senders do
 //! not count; what is done instead of asking a silent device; failures ([`PeerError`](crate::PeerError)).
 
@@ -21,6 +21,9 @@ use world::{Clock, World};
 
 /// A silent device that no request would have gone to for so long is forgotten: it may have left the cluster.
 const FORGOTTEN: Duration = Duration::from_secs(600);
+
+/// With so many devices known the silent ones that no request is under way to are forgotten.
+const MOST_SILENT: usize = 4096;
 
 /// A device with requests under way, or a silent one.
 struct DeviceState {
@@ -91,6 +94,9 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
                     is_silent: false,
                     passed_over: now,
                 };
+                if devices.len() >= MOST_SILENT {
+                    devices.retain(|_, state| state.waiting > 0);
+                }
                 devices.insert(device.clone(), state);
             }
         }
@@ -316,6 +322,19 @@ mod tests {
         assert!(!silence.is_silent(&"d"));
         clock.pass(1000);
         assert!(silence.is_silent(&"d"));
+    }
+
+    #[test]
+    fn silent_devices_are_so_many_at_most() {
+        let (silence, clock) = silence(1000);
+        for number in 0..2 * MOST_SILENT {
+            let device: &'static str = format!("d{number}").leak();
+            let asked = silence.asked(&device);
+            clock.pass(1000);
+            assert!(silence.is_silent(&device));
+            drop(asked);
+            assert!(silence.devices.lock().len() <= MOST_SILENT);
+        }
     }
 
     #[test]
