@@ -204,14 +204,14 @@ def test_parts_go_that_a_killed_completion_did_not_name(cluster, by):
 
 def cut_off_behind_the_object(cluster, s3, which, parts, unnamed):
     """Completes an upload, and leaves on the devices what a gateway leaves that dies just behind the object: the marker of an open upload, and
-    its parts. The version."""
+    its parts. The version, if versions are kept."""
     kept, marker = cluster.root / which["UploadId"], f"/AUTH_test/{which['Bucket']}+segments/{which['Key']}/{which['UploadId']}"
     kept.mkdir()
     found = [path for name in (marker, f"{marker}/{unnamed}") for path in disk.find_object(cluster.srv, name)]
     copies = {path: kept / str(number) for number, path in enumerate(found)}
     for path, copy in copies.items():
         os.link(path, copy)
-    version = s3.complete_multipart_upload(**which, MultipartUpload=parts)["VersionId"]
+    version = s3.complete_multipart_upload(**which, MultipartUpload=parts).get("VersionId")
     cluster.stop_service("object")
     for path, copy in copies.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -220,6 +220,30 @@ def cut_off_behind_the_object(cluster, s3, which, parts, unnamed):
         os.link(copy, path)
     cluster.start_service("object")
     return version
+
+
+@pytest.mark.parametrize("versions", ["one", "versions"])
+@pytest.mark.parametrize("again", ["open", "condition"])
+def test_what_one_server_has_most_have_when_the_completion_that_comes_again_is_answered(cluster, again, versions):
+    s3, bucket, key = client_of(cluster.gateway_ports[1]), f"one-has-{again}-{versions}", "k"
+    s3.create_bucket(Bucket=bucket)
+    if versions == "versions":
+        s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    which = {"Bucket": bucket, "Key": key, "UploadId": s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]}
+    tags = [s3.upload_part(**which, PartNumber=part, Body=b"%d." % part)["ETag"] for part in (1, 2, 3)]
+    parts = {"Parts": [{"PartNumber": part, "ETag": tags[part - 1]} for part in (1, 3)]}
+    cut_off_behind_the_object(cluster, s3, which, parts, unnamed=2)
+    stored = lambda: disk.find_object(cluster.srv, f"/AUTH_test/{bucket}/{key}")
+    made = {path.name: path for path in stored()}
+    assert len(made) == 1 and len(stored()) == 3
+    for path in stored()[1:]:
+        path.unlink()
+    condition = {"IfNoneMatch": "*"} if again == "condition" else {}
+    call = lambda: answer(lambda: s3.complete_multipart_upload(**which, MultipartUpload=parts, **condition))
+    assert repeated(call) == 200
+    assert [path.name for path in stored()] == list(made) * 3
+    assert s3.get_object(Bucket=bucket, Key=key)["Body"].read() == b"1.3."
+    assert answer(lambda: s3.list_parts(**which)) == "NoSuchUpload"
 
 
 def test_what_was_made_is_not_made_again_as_another_version(cluster):

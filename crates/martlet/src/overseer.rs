@@ -79,9 +79,9 @@ async fn oversee(program: &Program, common: &ServerCommon) -> Result<(), Command
             None => return Ok(()),
         },
     };
-    // A worker that ended before the signals were watched has raised none.
-    server.reap();
     renewal::unblock_signals()?;
+    // A worker that ended before the signals were watched has raised none.
+    server.take_note_of_the_dead(&mut signals).await;
     program.let_go_of_output()?;
     tell_service_manager(READY);
     loop {
@@ -258,28 +258,26 @@ impl<'a> OverseenServer<'a> {
         }
     }
 
-    /// Takes note of workers that have ended, unless this process is asked to end as well: a service manager asks all
-    /// processes at once, and the worker may be quicker.
+    /// Takes note of workers that have ended. A worker that died is not replaced where this process is asked to end as
+    /// well: a service manager asks all processes at once, and the worker may be quicker.
     async fn take_note_of_the_dead(&mut self, signals: &mut Signals) {
-        let has_died = |worker: &Child| !worker.has_closed() && worker.ended().is_some();
-        let is_asked = self.worker.as_ref().is_some_and(has_died) && timeout(AT_ONCE, signals.end()).await.is_ok();
-        if !is_asked {
-            self.reap();
-        }
-    }
-
-    /// Takes note of workers that have ended.
-    fn reap(&mut self) {
         self.leaving.retain(|child| child.ended().is_none());
         let Some(code) = self.worker.as_ref().and_then(Child::ended) else {
             return;
         };
-        let asked = self.worker.as_ref().is_some_and(Child::has_closed);
-        let lived = self.worker.take().map(|worker| worker.age()).unwrap_or_default();
-        if !asked {
+        let was_asked = self.worker.as_ref().is_some_and(Child::has_closed);
+        if !was_asked {
+            if timeout(AT_ONCE, signals.end()).await.is_ok() {
+                return;
+            }
             tracing::error!("the worker has died ({code}) and is replaced");
         }
-        self.expect_successor(if asked || lived > REST { Duration::ZERO } else { REST });
+        let lived = self.worker.take().map(|worker| worker.age()).unwrap_or_default();
+        self.expect_successor(if was_asked || lived > REST {
+            Duration::ZERO
+        } else {
+            REST
+        });
     }
 
     fn expect_successor(&mut self, within: Duration) {

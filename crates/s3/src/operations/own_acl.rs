@@ -7,6 +7,7 @@
 
 use super::access_checks::{BUCKETS_LIST, OBJECTS_LIST, header};
 use super::bucket::empty;
+use super::versions::VERSION_ID;
 use super::{Done, Operation, document, public_access};
 use crate::acl::{self, AccessControl};
 use crate::error::{
@@ -14,16 +15,10 @@ use crate::error::{
     UNEXPECTED_CONTENT,
 };
 use crate::payload::collect;
-use http::header::{CONTENT_LENGTH, HeaderValue, IF_MATCH};
-use http::{HeaderMap, HeaderName, Method};
+use http::header::HeaderValue;
+use http::{HeaderMap, Method};
 use peer::message::header_names::X_TIMESTAMP;
-use request_pipeline::KeepsSealed;
 use vocabulary::Timestamp;
-use vocabulary::names::quote;
-
-const VERSION_ID: HeaderName = HeaderName::from_static("x-object-version-id");
-const S3_ETAG: &str = "x-object-sysmeta-s3api-etag";
-const LISTED_ETAG: &str = "x-object-sysmeta-container-update-override-etag";
 
 /// An operation on a list.
 pub(super) async fn run(operation: Operation<'_>) -> Done {
@@ -113,24 +108,9 @@ impl Operation<'_> {
                 return Err(NOT_IMPLEMENTED.saying("Only the list of the current version can be changed."));
             }
         }
-        let mut put = self.further(Method::PUT, entity);
-        put.query = "multipart-manifest=get".into();
-        put.set_header("x-copy-from", &quote(&format!("/{}/{}", self.bucket(), self.key())));
-        put.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        let mut put = self.onto_itself(found);
         put.headers.insert(OBJECTS_LIST, header(list)?);
-        put.extensions.insert(KeepsSealed);
         let text = |name: &str| found.get(name).and_then(|value| value.to_str().ok());
-        match text(S3_ETAG).filter(|etag| !etag.is_empty()) {
-            Some(etag) => put.set_header(LISTED_ETAG, &format!("; s3_etag={etag}")),
-            None => {
-                if let Some(etag) = found
-                    .get("etag")
-                    .filter(|_| !found.contains_key("x-static-large-object"))
-                {
-                    put.headers.insert(IF_MATCH, etag.clone());
-                }
-            }
-        }
         // A version has a time of its own.
         let written: Option<Timestamp> = text(X_TIMESTAMP.as_str()).and_then(|time| time.parse().ok());
         if let Some(written) = written.filter(|_| !found.contains_key(VERSION_ID)) {

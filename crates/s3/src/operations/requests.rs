@@ -6,13 +6,18 @@
 use super::Operation;
 use crate::call::S3Call;
 use http::Method;
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, IF_MATCH};
 use peer::message::header_names::X_POLICY_INDEX;
-use request_pipeline::{ClientRequest, ContainerInfo, Response};
+use request_pipeline::{ClientRequest, ContainerInfo, KeepsSealed, Response};
 use std::sync::Arc;
+use vocabulary::names::quote;
 use vocabulary::{EntityPath, PolicyIndex};
 
 /// In the access log, of requests that an operation sends besides the client's own.
 const SOURCE: &str = "S3";
+
+const S3_ETAG: &str = "x-object-sysmeta-s3api-etag";
+const LISTED_ETAG: &str = "x-object-sysmeta-container-update-override-etag";
 
 impl Operation<'_> {
     /// A request besides the client's own, authorised like it, or allowed by what S3's own lists grant.
@@ -40,6 +45,28 @@ impl Operation<'_> {
             true => self.allowed(self.request.part_of_same(method)),
             false => self.further(method, self.container().with_object(self.key())),
         }
+    }
+
+    /// The PUT that writes the key's object with these headers as it is stored, a manifest as a manifest.
+    pub(super) fn onto_itself(&self, found: &HeaderMap) -> ClientRequest {
+        let mut put = self.further(Method::PUT, self.container().with_object(self.key()));
+        put.query = "multipart-manifest=get".into();
+        put.set_header("x-copy-from", &quote(&format!("/{}/{}", self.bucket(), self.key())));
+        put.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        put.extensions.insert(KeepsSealed);
+        let text = |name: &str| found.get(name).and_then(|value| value.to_str().ok());
+        match text(S3_ETAG).filter(|etag| !etag.is_empty()) {
+            Some(etag) => put.set_header(LISTED_ETAG, &format!("; s3_etag={etag}")),
+            None => {
+                if let Some(etag) = found
+                    .get("etag")
+                    .filter(|_| !found.contains_key("x-static-large-object"))
+                {
+                    put.headers.insert(IF_MATCH, etag.clone());
+                }
+            }
+        }
+        put
     }
 
     fn allowed(&self, further: ClientRequest) -> ClientRequest {

@@ -18,7 +18,8 @@ use vocabulary::names::quote;
 const LARGEST_CONFIGURATION: u64 = 8 * 1024;
 /// The content type of a version that is a deletion.
 const DELETE_MARKER: &str = "application/x-deleted;swift_versions_deleted=1";
-const VERSION_ID: HeaderName = HeaderName::from_static("x-object-version-id");
+/// The version that an answer is about.
+pub(super) const VERSION_ID: HeaderName = HeaderName::from_static("x-object-version-id");
 const CURRENT_VERSION: HeaderName = HeaderName::from_static("x-object-current-version-id");
 const SHOWN_VERSION: HeaderName = HeaderName::from_static("x-amz-version-id");
 const SHOWN_MARKER: HeaderName = HeaderName::from_static("x-amz-delete-marker");

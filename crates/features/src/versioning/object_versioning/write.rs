@@ -133,7 +133,12 @@ impl ObjectVersioning {
         if let Err(refusal) = authorise_write(&mut request, info, &next).await {
             return refusal;
         }
-        let lock = match self.lock_key(asked, &request, info, &next).await {
+        let lock = match request.headers.contains_key(X_WRITE_LOCK) {
+            // Whoever asks holds it.
+            true => Ok(None),
+            false => self.lock_key(asked, &request, info, &next).await,
+        };
+        let lock = match lock {
             Ok(lock) => lock,
             Err(LockRefusal::Held) => return reply::status_for(&request.method, 503),
             // Deletions that must not meet this one are not made either, where most of the servers cannot be asked.

@@ -5,13 +5,14 @@
 //! dies. Parts are listed once more when the marker has gone: one that came after the first look was answered with 200
 //! while the upload was open.
 //! Always holds: the object is a static large object, so that every part is looked at before it is stored; one that is
-//! complete already answers as it did the first time.
+//! complete already answers as it did the first time, and no sooner than most of the object's servers have it.
 
 use super::super::access_checks::{OBJECTS_LIST, UPLOADS_LIST};
 use super::super::conditional::{LONG_LEASE, WriteGate};
 use super::super::headers::size as size_of;
 use super::super::object_lock::parts::noted_lock;
-use super::super::{Done, Operation, customer_key, document, encryption, versions};
+use super::super::versions::{self, VERSION_ID};
+use super::super::{Done, Operation, customer_key, document, encryption};
 use super::checksums::Claims;
 use super::list::SegmentRow;
 use super::{HAS_CONTENT_TYPE, NUMBERS_OF_OBJECT, Named, OBJECTS_CONTENT_TYPE, OpenUpload, UPLOAD_OF_OBJECT};
@@ -19,7 +20,7 @@ use crate::checksum::Algorithm;
 use crate::checksum_of_parts::{STORED_CHECKSUM, StoredChecksum};
 use crate::error::{
     CONDITIONAL_REQUEST_CONFLICT, ENTITY_TOO_SMALL, INTERNAL_ERROR, INVALID_PART, INVALID_PART_ORDER, MALFORMED_XML,
-    NO_SUCH_KEY, NO_SUCH_UPLOAD, NOT_IMPLEMENTED, PRECONDITION_FAILED, S3Error,
+    NO_SUCH_KEY, NO_SUCH_UPLOAD, NOT_IMPLEMENTED, PRECONDITION_FAILED, S3Error, SERVICE_UNAVAILABLE,
 };
 use crate::payload::collect;
 use crate::xml::{Element, XmlWriter};
@@ -60,7 +61,7 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
     let named = read(&body).map_err(|error| error.with("UploadId", id.clone()))?;
     let etag = etag_of_parts(&named).map_err(|error| error.with("UploadId", id.clone()))?;
     if let Some(object) = made {
-        let repeated = repeated(&operation, &etag, &object).await;
+        let repeated = repeated(&operation, &etag, &object, None).await?;
         return repeated.ok_or_else(|| NO_SUCH_UPLOAD.about("UploadId", id));
     }
     let gate = operation.write_gate().await?;
@@ -81,16 +82,17 @@ pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {
         // Of an upload that is complete already the object itself is in the way of its condition.
         Err(error) if [NO_SUCH_UPLOAD, PRECONDITION_FAILED].contains(&error.code) => {
             let object = operation.complete_already(&id).await.ok_or(error.clone())?;
-            return repeated(&operation, &etag, &object).await.ok_or(error);
+            return repeated(&operation, &etag, &object, Some(&gate)).await?.ok_or(error);
         }
         Err(error) => return Err(error),
     };
     if let Some(object) = operation.made_by_open(&open, standing.is_there).await? {
-        if object.get(S3_ETAG).is_some_and(|made| *made == etag) {
-            operation.end_of_object(&open.id, &object).await?;
+        if !is_of_parts(&object, &etag) {
+            return Err(NO_SUCH_UPLOAD.about("UploadId", id));
         }
-        let repeated = repeated(&operation, &etag, &object).await;
-        return repeated.ok_or_else(|| NO_SUCH_UPLOAD.about("UploadId", id));
+        operation.store_again(&object, Some(&gate)).await?;
+        operation.end_of_object(&open.id, &object).await?;
+        return Ok(made_before(&operation, &etag, &object).await);
     }
     make(&operation, &open, (&named, &etag, claims), gate).await
 }
@@ -160,15 +162,33 @@ async fn shown(
 }
 
 /// The answer to a completion that came again; nothing where the object was made of other parts.
-async fn repeated(operation: &Operation<'_>, etag: &str, object: &HeaderMap) -> Option<Response> {
-    object.get(S3_ETAG).filter(|made| *made == etag)?;
+async fn repeated(
+    operation: &Operation<'_>,
+    etag: &str,
+    object: &HeaderMap,
+    gate: Option<&WriteGate>,
+) -> Result<Option<Response>, S3Error> {
+    if !is_of_parts(object, etag) {
+        return Ok(None);
+    }
+    operation.store_again(object, gate).await?;
     operation.end_cut_off(object).await;
+    Ok(Some(made_before(operation, etag, object).await))
+}
+
+/// Whether the object was made of the parts with this tag.
+fn is_of_parts(object: &HeaderMap, etag: &str) -> bool {
+    object.get(S3_ETAG).is_some_and(|made| *made == etag)
+}
+
+/// The answer about an object that was made by a completion before this.
+async fn made_before(operation: &Operation<'_>, etag: &str, object: &HeaderMap) -> Response {
     let mut answer = result(operation, etag, StoredChecksum::read(object).as_ref());
     operation
         .show_expiry(answer.headers_mut(), object, size_of(object))
         .await;
     encryption::show(answer.headers_mut(), object);
-    Some(answer)
+    answer
 }
 
 /// Bytes of the object; nothing where listings do not show all of its parts yet.
@@ -286,6 +306,41 @@ impl Operation<'_> {
             tracing::warn!("parts that came while upload {upload} of {key} was completed may be left in {segments}");
         }
         Ok(())
+    }
+
+    /// Stores what an earlier completion has made once more, with the same time: its gateway may have died when one server
+    /// had it, and had answered nobody. What is newer stays.
+    async fn store_again(&self, object: &HeaderMap, gate: Option<&WriteGate>) -> Result<(), S3Error> {
+        let text = |name: &HeaderName| object.get(name).and_then(|value| value.to_str().ok());
+        let mut put = match text(&VERSION_ID).filter(|version| *version != "null") {
+            // Of a version the link to it is stored last.
+            Some(version) => {
+                let mut link = self.further(Method::PUT, self.container().with_object(self.key()));
+                link.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+                self.aim_at_version(&mut link, Some(version));
+                link.set_header("x-timestamp", version);
+                link
+            }
+            None => {
+                let mut copy = self.onto_itself(object);
+                copy.set_header("x-timestamp", text(&X_TIMESTAMP).unwrap_or_default());
+                copy
+            }
+        };
+        if let Some(gate) = gate {
+            gate.mark(&mut put.headers);
+        }
+        let response = self.send(put).await;
+        match response.status().as_u16() {
+            200..=299 | 409 => Ok(()),
+            500.. => Err(SERVICE_UNAVAILABLE.into()),
+            // What a full quota refuses, say, is no worse than it was.
+            status => {
+                let key = self.key();
+                tracing::warn!("{key} was not stored again, which a repeated completion has found: {status}");
+                Ok(())
+            }
+        }
     }
 
     /// Does the rest where the gateway died that has completed the upload of this object. What cannot be done is left.
