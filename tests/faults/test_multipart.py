@@ -4,6 +4,7 @@ What a client repeats ends as it would have; what nobody repeats a lifecycle rul
 """
 
 import os
+import pickle
 import signal
 import threading
 import uuid
@@ -29,7 +30,8 @@ NO_ANSWER = "none"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    overrides = filters.overrides(filters.PIPELINE, s3api={"min_segment_size": "1", "access_keys": "true"})
+    overrides = filters.overrides(filters.PIPELINE, slo={"max_manifest_segments": "10000", "rate_limit_under_size": "0"},
+                                  s3api={"min_segment_size": "1", "max_upload_part_num": "10000", "access_keys": "true"})
     cluster = Gateways(tmp_path_factory.mktemp("cluster"), 2, overrides, policies=("gold",)).start()
     yield cluster
     cluster.stop()
@@ -263,3 +265,21 @@ def test_what_was_made_is_not_made_again_as_another_version(cluster):
     assert len(s3.list_object_versions(Bucket=bucket)["Versions"]) == 2
     assert s3.get_object(Bucket=bucket, Key=key, VersionId=made)["Body"].read() == b"1.3."
     assert answer(lambda: s3.list_parts(**which)) == "NoSuchUpload"
+
+
+def test_scattered_parts_and_much_metadata_fit_where_a_file_system_has_little_room(cluster):
+    """4 KiB for all of an object's metadata, as on ext4: the numbers of the parts are left out."""
+    s3, bucket, key = client_of(cluster.gateway_ports[1]), "scattered", "k"
+    s3.create_bucket(Bucket=bucket)
+    metadata = {f"m{number}": "x" * 170 for number in range(10)}
+    which = {"Bucket": bucket, "Key": key, "UploadId": s3.create_multipart_upload(Bucket=bucket, Key=key, Metadata=metadata)["UploadId"]}
+    numbers = range(1, 10_000, 27)
+    with ThreadPoolExecutor(8) as pool:
+        tags = list(pool.map(lambda number: s3.upload_part(**which, PartNumber=number, Body=b"%d." % number)["ETag"], numbers))
+    parts = {"Parts": [{"PartNumber": number, "ETag": tag} for number, tag in zip(numbers, tags)][1:]}
+    s3.complete_multipart_upload(**which, MultipartUpload=parts)
+    found = s3.get_object(Bucket=bucket, Key=key)
+    assert found["Metadata"] == metadata and found["Body"].read() == b"".join(b"%d." % number for number in numbers[1:])
+    until(lambda: len(segments(cluster, bucket)) == len(numbers) - 1, within=30, what="the parts of the object, and no others")
+    for path in disk.find_object(cluster.srv, f"/AUTH_test/{bucket}/{key}"):
+        assert len(pickle.dumps(disk.metadata(path), 2)) < 4_000

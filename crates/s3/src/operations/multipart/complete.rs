@@ -36,8 +36,11 @@ use vocabulary::{EntityPath, PartNumbers, Timestamp};
 
 /// Bytes of the document: ten thousand parts of some 150 bytes, and checksums.
 const LARGEST_DOCUMENT: u64 = 8 << 20;
-/// Bytes of the numbers of parts that an object keeps; ten thousand of them take 1,673 at most.
-const LONGEST_NUMBERS: usize = 2 << 10;
+/// Bytes of the numbers of parts that an object keeps, whatever else it has to keep.
+const SHORT_NUMBERS: usize = 64;
+/// Bytes of longer ones (ten thousand scattered numbers take 1,673) and of all else that the object is sent with: ext4 has
+/// room for 4 KiB, which the servers' own names need too.
+const ROOM_WITH_NUMBERS: usize = 3 << 10;
 /// Seconds by which clocks of gateways are apart at most.
 const CLOCKS_APART: u64 = 60;
 /// Bytes of the report about parts that are not as they should be.
@@ -110,7 +113,6 @@ async fn make(
     let checksum = operation.checksum_of_whole(open, named, &claims).await?;
     let mut put = manifest(operation, open, named, etag);
     let numbers = PartNumbers::of_ascending(named.iter().map(|part| part.number));
-    put.headers.extend(kept_numbers(&numbers));
     if let Some(kept) = checksum.as_ref().and_then(StoredChecksum::stored) {
         put.headers.insert(STORED_CHECKSUM, kept);
     }
@@ -120,6 +122,8 @@ async fn make(
         None => operation.list_of_new(OBJECTS_LIST)?,
     });
     operation.lock_whole(open, named, &mut put).await?;
+    let others = operation.key().len() + bytes_of(&put.headers);
+    put.headers.extend(kept_numbers(&numbers, others));
     gate.mark(&mut put.headers);
     let sent = put.headers.clone();
     let response = operation.send(put).await;
@@ -351,11 +355,16 @@ impl Operation<'_> {
     }
 }
 
-/// What the object keeps of them; nothing where they take too much of its metadata.
-fn kept_numbers(numbers: &PartNumbers) -> Option<(HeaderName, HeaderValue)> {
-    let text = numbers.to_string();
-    let value = HeaderValue::try_from(text).ok()?;
-    (value.len() <= LONGEST_NUMBERS).then_some((NUMBERS_OF_OBJECT, value))
+/// What the object keeps of them beside so many other bytes; nothing where there is no room. Without them the parts that
+/// it does not name stay where the gateway dies before it has deleted them.
+fn kept_numbers(numbers: &PartNumbers, others: usize) -> Option<(HeaderName, HeaderValue)> {
+    let value = HeaderValue::try_from(numbers.to_string()).ok()?;
+    let has_room = value.len() <= SHORT_NUMBERS || value.len() + others <= ROOM_WITH_NUMBERS;
+    has_room.then_some((NUMBERS_OF_OBJECT, value))
+}
+
+fn bytes_of(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
 }
 
 /// The parts, in ascending order.
@@ -520,15 +529,18 @@ mod tests {
     }
 
     #[test]
-    fn an_object_keeps_the_numbers_of_thousands_of_scattered_parts() {
-        let kept = |numbers: &PartNumbers| {
-            let (_, value) = kept_numbers(numbers)?;
+    fn an_object_keeps_the_numbers_of_its_parts_where_there_is_room() {
+        let kept = |numbers: &PartNumbers, others| {
+            let (_, value) = kept_numbers(numbers, others)?;
             value.to_str().ok()?.parse().ok()
         };
         let scattered = PartNumbers::of_ascending((1..=10_000).step_by(2));
-        assert_eq!(kept(&scattered), Some(scattered));
+        assert_eq!(kept(&scattered, 700), Some(scattered.clone()));
+        assert_eq!(kept(&scattered, 2_400), None);
+        let whole = PartNumbers::of_ascending(1..=10_000);
+        assert_eq!(kept(&whole, 2_400), Some(whole));
         let too_many = PartNumbers::of_ascending((1..=100_000).step_by(2));
-        assert_eq!(kept(&too_many), None);
+        assert_eq!(kept(&too_many, 0), None);
     }
 
     /// As OpenStack's s3api has it of parts with 5 MiB of "B" and of "C".
