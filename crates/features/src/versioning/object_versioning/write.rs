@@ -134,7 +134,7 @@ impl ObjectVersioning {
             return refusal;
         }
         let lock = match request.headers.contains_key(X_WRITE_LOCK) {
-            // Whoever asks holds it.
+            // The caller holds it.
             true => Ok(None),
             false => self.lock_key(asked, &request, info, &next).await,
         };

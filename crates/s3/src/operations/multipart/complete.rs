@@ -5,48 +5,44 @@
 //! dies. Parts are listed once more when the marker has gone: one that came after the first look was answered with 200
 //! while the upload was open.
 //! Always holds: the object is a static large object, so that every part is looked at before it is stored; one that is
-//! complete already answers as it did the first time, and no sooner than most of the object's servers have it.
+//! complete already answers as it did the first time (`repeated.rs`).
 
 use super::super::access_checks::{OBJECTS_LIST, UPLOADS_LIST};
 use super::super::conditional::{LONG_LEASE, WriteGate};
-use super::super::headers::size as size_of;
 use super::super::object_lock::parts::noted_lock;
-use super::super::versions::{self, VERSION_ID};
-use super::super::{Done, Operation, customer_key, document, encryption};
+use super::super::{Done, Operation, customer_key, encryption, versions};
 use super::checksums::Claims;
 use super::list::SegmentRow;
+use super::repeated::{S3_ETAG, is_of_parts, made_before, repeated, result};
 use super::{HAS_CONTENT_TYPE, NUMBERS_OF_OBJECT, Named, OBJECTS_CONTENT_TYPE, OpenUpload, UPLOAD_OF_OBJECT};
 use crate::checksum::Algorithm;
 use crate::checksum_of_parts::{STORED_CHECKSUM, StoredChecksum};
 use crate::error::{
     CONDITIONAL_REQUEST_CONFLICT, ENTITY_TOO_SMALL, INTERNAL_ERROR, INVALID_PART, INVALID_PART_ORDER, MALFORMED_XML,
-    NO_SUCH_KEY, NO_SUCH_UPLOAD, NOT_IMPLEMENTED, PRECONDITION_FAILED, S3Error, SERVICE_UNAVAILABLE,
+    NO_SUCH_KEY, NO_SUCH_UPLOAD, NOT_IMPLEMENTED, PRECONDITION_FAILED, S3Error,
 };
 use crate::payload::collect;
-use crate::xml::{Element, XmlWriter};
+use crate::xml::Element;
 use http::Method;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue};
 use md5::{Digest, Md5};
 use peer::Body;
-use peer::message::header_names::{X_OBJECT_TAGS, X_SEGMENTS_LOCKED, X_TIMESTAMP};
+use peer::message::header_names::{X_OBJECT_TAGS, X_SEGMENTS_LOCKED};
 use request_pipeline::{ClientRequest, ObjectStanding, Response, customer_key_proof, set_object_lock};
 use std::collections::HashMap;
 use vocabulary::object_lock::ObjectLock;
-use vocabulary::{EntityPath, PartNumbers, Timestamp};
+use vocabulary::{EntityPath, PartNumbers};
 
 /// Bytes of the document: ten thousand parts of some 150 bytes, and checksums.
 const LARGEST_DOCUMENT: u64 = 8 << 20;
 /// Bytes of the numbers of parts that an object keeps, whatever else it has to keep.
 const SHORT_NUMBERS: usize = 64;
-/// Bytes of longer ones (ten thousand scattered numbers take 1,673) and of all else that the object is sent with: ext4 has
-/// room for 4 KiB, which the servers' own names need too.
+/// Bytes of longer ones (ten thousand scattered numbers take 1,673) and of all else that the object is sent with: ext4
+/// has room for 4 KiB, which the servers' own names need too.
 const ROOM_WITH_NUMBERS: usize = 3 << 10;
-/// Seconds by which clocks of gateways are apart at most.
-const CLOCKS_APART: u64 = 60;
 /// Bytes of the report about parts that are not as they should be.
 const LARGEST_REPORT: u64 = 8 << 20;
 
-const S3_ETAG: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-etag");
 const CONTAINER_TAG: HeaderName = HeaderName::from_static("x-object-sysmeta-container-update-override-etag");
 
 /// CompleteMultipartUpload.
@@ -165,36 +161,6 @@ async fn shown(
     answer
 }
 
-/// The answer to a completion that came again; nothing where the object was made of other parts.
-async fn repeated(
-    operation: &Operation<'_>,
-    etag: &str,
-    object: &HeaderMap,
-    gate: Option<&WriteGate>,
-) -> Result<Option<Response>, S3Error> {
-    if !is_of_parts(object, etag) {
-        return Ok(None);
-    }
-    operation.store_again(object, gate).await?;
-    operation.end_cut_off(object).await;
-    Ok(Some(made_before(operation, etag, object).await))
-}
-
-/// Whether the object was made of the parts with this tag.
-fn is_of_parts(object: &HeaderMap, etag: &str) -> bool {
-    object.get(S3_ETAG).is_some_and(|made| *made == etag)
-}
-
-/// The answer about an object that was made by a completion before this.
-async fn made_before(operation: &Operation<'_>, etag: &str, object: &HeaderMap) -> Response {
-    let mut answer = result(operation, etag, StoredChecksum::read(object).as_ref());
-    operation
-        .show_expiry(answer.headers_mut(), object, size_of(object))
-        .await;
-    encryption::show(answer.headers_mut(), object);
-    answer
-}
-
 /// Bytes of the object; nothing where listings do not show all of its parts yet.
 fn size_of_whole(parts: &[(u32, SegmentRow)], named: &[Named]) -> Option<u64> {
     let sizes: HashMap<u32, u64> = parts.iter().map(|(number, row)| (*number, row.bytes)).collect();
@@ -202,31 +168,6 @@ fn size_of_whole(parts: &[(u32, SegmentRow)], named: &[Named]) -> Option<u64> {
 }
 
 impl Operation<'_> {
-    /// The headers of the object, if it was made by this upload.
-    async fn complete_already(&self, upload: &str) -> Option<HeaderMap> {
-        let head = self.newest(self.container().with_object(self.key()));
-        let response = self.send(head).await;
-        let made_by = response.headers().get(UPLOAD_OF_OBJECT);
-        let is_it = response.status().is_success() && made_by.is_some_and(|made_by| made_by == upload);
-        is_it.then(|| response.headers().clone())
-    }
-
-    /// The headers of what an upload has made that is open still: its gateway died before it could say that the upload
-    /// has ended. Made again it would be another version of the same parts, which go with either.
-    async fn made_by_open(&self, open: &OpenUpload, is_there: bool) -> Result<Option<HeaderMap>, S3Error> {
-        let container = self.next.info().container(&self.account().account, self.bucket()).await;
-        let keeps_versions = container.sysmeta.keys().any(|name| name.starts_with("versions-"));
-        if !is_there && !keeps_versions {
-            return Ok(None);
-        }
-        let began = open
-            .headers
-            .get(X_TIMESTAMP)
-            .and_then(|time| time.to_str().ok()?.parse::<Timestamp>().ok());
-        let since = began.map(|began| Timestamp::from_seconds(began.seconds().saturating_sub(CLOCKS_APART)));
-        self.object_made_since(&open.id, since).await
-    }
-
     /// Every part but the last must be so large. A part that listings do not show yet is not checked.
     fn check_sizes(&self, open: &OpenUpload, parts: &[(u32, SegmentRow)], named: &[Named]) -> Result<(), S3Error> {
         let least = self.service.settings.min_segment_size;
@@ -311,52 +252,10 @@ impl Operation<'_> {
         }
         Ok(())
     }
-
-    /// Stores what an earlier completion has made once more, with the same time: its gateway may have died when one server
-    /// had it, and had answered nobody. What is newer stays.
-    async fn store_again(&self, object: &HeaderMap, gate: Option<&WriteGate>) -> Result<(), S3Error> {
-        let text = |name: &HeaderName| object.get(name).and_then(|value| value.to_str().ok());
-        let mut put = match text(&VERSION_ID).filter(|version| *version != "null") {
-            // Of a version the link to it is stored last.
-            Some(version) => {
-                let mut link = self.further(Method::PUT, self.container().with_object(self.key()));
-                link.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-                self.aim_at_version(&mut link, Some(version));
-                link.set_header("x-timestamp", version);
-                link
-            }
-            None => {
-                let mut copy = self.onto_itself(object);
-                copy.set_header("x-timestamp", text(&X_TIMESTAMP).unwrap_or_default());
-                copy
-            }
-        };
-        if let Some(gate) = gate {
-            gate.mark(&mut put.headers);
-        }
-        let response = self.send(put).await;
-        match response.status().as_u16() {
-            200..=299 | 409 => Ok(()),
-            500.. => Err(SERVICE_UNAVAILABLE.into()),
-            // What a full quota refuses, say, is no worse than it was.
-            status => {
-                let key = self.key();
-                tracing::warn!("{key} was not stored again, which a repeated completion has found: {status}");
-                Ok(())
-            }
-        }
-    }
-
-    /// Does the rest where the gateway died that has completed the upload of this object. What cannot be done is left.
-    async fn end_cut_off(&self, object: &HeaderMap) {
-        if let Ok(upload) = self.upload_to_end().await {
-            drop(self.end_of_object(&upload.id, object).await);
-        }
-    }
 }
 
-/// What the object keeps of them beside so many other bytes; nothing where there is no room. Without them the parts that
-/// it does not name stay where the gateway dies before it has deleted them.
+/// What the object keeps of them beside so many other bytes; nothing where there is no room. Without them the parts
+/// that it does not name stay where the gateway dies before it has deleted them.
 fn kept_numbers(numbers: &PartNumbers, others: usize) -> Option<(HeaderName, HeaderValue)> {
     let value = HeaderValue::try_from(numbers.to_string()).ok()?;
     let has_room = value.len() <= SHORT_NUMBERS || value.len() + others <= ROOM_WITH_NUMBERS;
@@ -364,7 +263,10 @@ fn kept_numbers(numbers: &PartNumbers, others: usize) -> Option<(HeaderName, Hea
 }
 
 fn bytes_of(headers: &HeaderMap) -> usize {
-    headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum()
+    headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len())
+        .sum()
 }
 
 /// The parts, in ascending order.
@@ -488,21 +390,6 @@ async fn refusal(operation: &Operation<'_>, response: Response, open: &OpenUploa
             .with("ETag", part.etag.clone());
     }
     error
-}
-
-fn result(operation: &Operation<'_>, etag: &str, checksum: Option<&StoredChecksum>) -> Response {
-    let host = operation.request.header("host").unwrap_or_default();
-    let path = vocabulary::names::quote(&format!("/{}/{}", operation.bucket(), operation.key()));
-    let mut xml = XmlWriter::document("CompleteMultipartUploadResult");
-    xml.text("Location", &format!("{}://{host}{path}", operation.request.scheme));
-    xml.text("Bucket", operation.bucket());
-    xml.text("Key", operation.key());
-    xml.text("ETag", &format!("\"{etag}\""));
-    if let Some(checksum) = checksum {
-        xml.text(checksum.algorithm.element(), &checksum.value);
-        xml.text("ChecksumType", checksum.kind().name());
-    }
-    document(xml)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@
 //! | CreateMultipartUpload | here |
 //! | AbortMultipartUpload | `abort.rs` |
 //! | UploadPart, UploadPartCopy | `part.rs`, of an upload that ends meanwhile `late_parts.rs` |
-//! | CompleteMultipartUpload | `complete.rs`, the object's checksum `checksums.rs` |
+//! | CompleteMultipartUpload | `complete.rs`, one that comes again `repeated.rs`, checksums `checksums.rs` |
 //! | ListParts, ListMultipartUploads | `list.rs` |
 
 pub(super) mod abort;
@@ -26,6 +26,7 @@ pub(super) mod complete;
 pub(super) mod late_parts;
 pub(super) mod list;
 pub(super) mod part;
+mod repeated;
 
 use self::list::SegmentRow;
 use super::access_checks::UPLOADS_LIST;

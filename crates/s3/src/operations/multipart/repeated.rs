@@ -1,0 +1,141 @@
+//! Completions that come again: the object is there already, and the answer is what it was the first time.
+//!
+//! The gateway that made the object may have died behind it, before it could end the upload: that is done here. Or it
+//! died amid its writes, when one server had the object: that is stored once more, with the time that it has.
+//! Always holds: a completion is answered with success no sooner than most of the object's servers have what it names;
+//! an object is not made twice of one upload, as parts would go with either.
+
+use super::super::conditional::WriteGate;
+use super::super::headers::size as size_of;
+use super::super::versions::VERSION_ID;
+use super::super::{Operation, document, encryption};
+use super::{OpenUpload, UPLOAD_OF_OBJECT};
+use crate::checksum_of_parts::StoredChecksum;
+use crate::error::{S3Error, SERVICE_UNAVAILABLE};
+use crate::xml::XmlWriter;
+use http::Method;
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
+use peer::message::header_names::X_TIMESTAMP;
+use request_pipeline::Response;
+use vocabulary::Timestamp;
+
+/// Seconds by which clocks of gateways are apart at most.
+const CLOCKS_APART: u64 = 60;
+
+/// The entity tag that an object has in S3.
+pub(super) const S3_ETAG: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-etag");
+
+/// The answer to a completion that came again; nothing where the object was made of other parts.
+pub(super) async fn repeated(
+    operation: &Operation<'_>,
+    etag: &str,
+    object: &HeaderMap,
+    gate: Option<&WriteGate>,
+) -> Result<Option<Response>, S3Error> {
+    if !is_of_parts(object, etag) {
+        return Ok(None);
+    }
+    operation.store_again(object, gate).await?;
+    operation.end_cut_off(object).await;
+    Ok(Some(made_before(operation, etag, object).await))
+}
+
+/// Whether the object was made of the parts with this tag.
+pub(super) fn is_of_parts(object: &HeaderMap, etag: &str) -> bool {
+    object.get(S3_ETAG).is_some_and(|made| *made == etag)
+}
+
+/// The answer about an object that was made by a completion before this.
+pub(super) async fn made_before(operation: &Operation<'_>, etag: &str, object: &HeaderMap) -> Response {
+    let mut answer = result(operation, etag, StoredChecksum::read(object).as_ref());
+    operation
+        .show_expiry(answer.headers_mut(), object, size_of(object))
+        .await;
+    encryption::show(answer.headers_mut(), object);
+    answer
+}
+
+/// What a completion is answered with.
+pub(super) fn result(operation: &Operation<'_>, etag: &str, checksum: Option<&StoredChecksum>) -> Response {
+    let host = operation.request.header("host").unwrap_or_default();
+    let path = vocabulary::names::quote(&format!("/{}/{}", operation.bucket(), operation.key()));
+    let mut xml = XmlWriter::document("CompleteMultipartUploadResult");
+    xml.text("Location", &format!("{}://{host}{path}", operation.request.scheme));
+    xml.text("Bucket", operation.bucket());
+    xml.text("Key", operation.key());
+    xml.text("ETag", &format!("\"{etag}\""));
+    if let Some(checksum) = checksum {
+        xml.text(checksum.algorithm.element(), &checksum.value);
+        xml.text("ChecksumType", checksum.kind().name());
+    }
+    document(xml)
+}
+
+impl Operation<'_> {
+    /// The headers of the object, if it was made by this upload.
+    pub(super) async fn complete_already(&self, upload: &str) -> Option<HeaderMap> {
+        let head = self.newest(self.container().with_object(self.key()));
+        let response = self.send(head).await;
+        let made_by = response.headers().get(UPLOAD_OF_OBJECT);
+        let is_it = response.status().is_success() && made_by.is_some_and(|made_by| made_by == upload);
+        is_it.then(|| response.headers().clone())
+    }
+
+    /// The headers of what an upload has made that is open still: its gateway died before it could say that the upload
+    /// has ended. Made again it would be another version of the same parts, which go with either.
+    pub(super) async fn made_by_open(&self, open: &OpenUpload, is_there: bool) -> Result<Option<HeaderMap>, S3Error> {
+        let container = self.next.info().container(&self.account().account, self.bucket()).await;
+        let keeps_versions = container.sysmeta.keys().any(|name| name.starts_with("versions-"));
+        if !is_there && !keeps_versions {
+            return Ok(None);
+        }
+        let began = open
+            .headers
+            .get(X_TIMESTAMP)
+            .and_then(|time| time.to_str().ok()?.parse::<Timestamp>().ok());
+        let since = began.map(|began| Timestamp::from_seconds(began.seconds().saturating_sub(CLOCKS_APART)));
+        self.object_made_since(&open.id, since).await
+    }
+
+    /// Stores what an earlier completion has made once more, with the same time: its gateway may have died when one
+    /// server had it, and before any client was answered. What is newer stays.
+    pub(super) async fn store_again(&self, object: &HeaderMap, gate: Option<&WriteGate>) -> Result<(), S3Error> {
+        let text = |name: &HeaderName| object.get(name).and_then(|value| value.to_str().ok());
+        let mut put = match text(&VERSION_ID).filter(|version| *version != "null") {
+            // Of a version the link to it is stored last.
+            Some(version) => {
+                let mut link = self.further(Method::PUT, self.container().with_object(self.key()));
+                link.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+                self.aim_at_version(&mut link, Some(version));
+                link.set_header("x-timestamp", version);
+                link
+            }
+            None => {
+                let mut copy = self.onto_itself(object);
+                copy.set_header("x-timestamp", text(&X_TIMESTAMP).unwrap_or_default());
+                copy
+            }
+        };
+        if let Some(gate) = gate {
+            gate.mark(&mut put.headers);
+        }
+        let response = self.send(put).await;
+        match response.status().as_u16() {
+            200..=299 | 409 => Ok(()),
+            500.. => Err(SERVICE_UNAVAILABLE.into()),
+            // What a full quota refuses, say, is no worse than it was.
+            status => {
+                let key = self.key();
+                tracing::warn!("{key} was not stored again, which a repeated completion has found: {status}");
+                Ok(())
+            }
+        }
+    }
+
+    /// Does the rest where the gateway died that has completed the upload of this object. What cannot be done is left.
+    async fn end_cut_off(&self, object: &HeaderMap) {
+        if let Ok(upload) = self.upload_to_end().await {
+            drop(self.end_of_object(&upload.id, object).await);
+        }
+    }
+}
