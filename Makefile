@@ -123,7 +123,7 @@ large-object: build $(VENV)/ready   ## an object of 5 GiB up and down, while mem
 flood: build $(VENV)/ready   ## 20,000 idle connections and 4,000 slow clients beside ordinary ones; ARGS="--idle 1000 --slow 100"
 	$(VENV)/bin/python tests/faults/flood.py $(ARGS)
 
-advise-measure: build $(VENV)/ready   ## twelve configurations of limited processes on this machine, predicted each from the others; three answers measured (7 minutes, root, a quiet machine)
+advise-measure: build $(VENV)/ready   ## sixteen configurations of limited processes on this machine, predicted each from the others; three answers measured (9 minutes, root, a quiet machine)
 	$(VENV)/bin/python tests/advise/measured.py --martlet target/release/martlet --output $(or $(OUTPUT),target/advise) $(ARGS)
 
 log-volume: build $(VENV)/ready   ## lines and bytes that a cluster logs in an hour, beside OpenStack's; ARGS="--seconds 600"

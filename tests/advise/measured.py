@@ -4,7 +4,7 @@ first answer to each question is measured as well.
     tests/advise/measured.py --martlet target/release/martlet --output /tmp/measured
 
 Needs root, and a machine that does nothing else: other load is noise. What lies in the output already is not measured again.
-The exit status is 1 when fewer than ten of twelve configurations are predicted, or an answer lies outside of its band.
+The exit status is 1 when fewer than ten twelfths of the configurations are predicted, or an answer lies outside of its band.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent / "limited"
 QUESTIONS = ("least-cost", "most-capacity", "most-throughput")
-# Of twelve configurations, as many must be predicted within 15 % of throughput and 30 % of p99.
+# So many of the configurations must be predicted within 15 % of throughput and 30 % of p99: ten of twelve, fourteen of sixteen.
 ENOUGH = 10 / 12
 
 
@@ -44,7 +44,7 @@ def figures(folder):
 
 
 def plan_of(answer, size, text, first_port):
-    """The plan that measures an answer: its numbers, and the rest as in the plan of the twelve."""
+    """The plan that measures an answer: its numbers, and the rest as in the plan of the others."""
     drives = sum(line["count"] for line in answer["bill"] if line["role"] == "drive for objects")
     counts = answer["counts"]
     wanted = {"gateways": [counts["gateways"]], "storage_nodes": [counts["storage"]], "sizes": [size]}
@@ -83,7 +83,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--martlet", required=True)
     parser.add_argument("--output", required=True, type=Path)
-    parser.add_argument("--plan", type=Path, default=HERE / "twelve.toml")
+    parser.add_argument("--plan", type=Path, default=HERE / "sixteen.toml")
     parser.add_argument("--first-port", type=int)
     line = parser.parse_args()
     plan_text = line.plan.read_text()
