@@ -8,6 +8,7 @@ and ends the race. What is acknowledged has been synced on both sides: neither r
 
 import argparse
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,7 @@ class Event:
         mark = "read-" if self.names else mark
         before = side.cpu_seconds()
         results = result(side.load(self.verb, self.container, connections=self.connections, seconds=seconds, size=self.size, names=self.names,
-                               most=most, mark=mark, report=report))
+                               most=most, mark=mark, report=report), side.root)
         results["cpu"] = side.cpu_seconds() - before
         os.sync()  # what one run left dirty is not the next one's burden
         return results
@@ -61,12 +62,18 @@ EVENTS = [
 ]
 
 
-def result(report):
-    """What the loader measured; anything but plain success is an error."""
+# Of a file system; storage servers keep some of it free and answer 507 then (`fallocate_reserve`).
+LEAST_FREE = 0.02
+
+
+def result(report, folder):
+    """What the loader measured; anything but plain success is an error. `folder` holds the devices."""
     (work,) = report["stages"][0]["works"]
     total = work["total"]
     if total["failed"] or not total["succeeded"]:
-        raise SystemExit(f"void: {total['succeeded']} requests succeeded, {total['failed']} failed: {total['failures']}")
+        room = shutil.disk_usage(folder)
+        full = f"; {folder} is full: free more of it, or ask for fewer --seconds" if room.free < LEAST_FREE * room.total else ""
+        raise SystemExit(f"void: {total['succeeded']} requests succeeded, {total['failed']} failed: {total['failures']}{full}")
     if work["client_is_limit"]:
         print("the loader was busy all the time: it may have been the limit", file=sys.stderr)
     times = total["latency"]["percentiles"]
@@ -131,7 +138,7 @@ def surely_made(results, connections):
 def make_some(side, seconds, number):
     """Objects to delete when the PUT event was not run."""
     mark = f"doomed-{number}-"
-    results = result(side.load("PUT", "small", connections=32, seconds=seconds, size=4 * KIB, mark=mark))
+    results = result(side.load("PUT", "small", connections=32, seconds=seconds, size=4 * KIB, mark=mark), side.root)
     return mark, surely_made(results, 32)
 
 

@@ -102,7 +102,7 @@ def load(side, cell, api, seconds, mark):
             done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
         if not report.exists():
             raise SystemExit(f"void: {done.stdout}{done.stderr}")
-        results = result(json.loads(report.read_text()))
+        results = result(json.loads(report.read_text()), side.root)
     os.sync()  # what one run left dirty is not the next one's burden
     return {**results, "cpu": side.cpu_seconds() - before, "growth": memory.growth()}
 

@@ -119,7 +119,7 @@ class Grown:
         for limit in self.limits:
             limit.limit(None)
         counted = report["stages"][0]["begun"] + RAMP_UP
-        return Cell(result(report), count, share, *looks.between(counted, counted + options.seconds))
+        return Cell(result(report, self.root), count, share, *looks.between(counted, counted + options.seconds))
 
 
 class Looks:
