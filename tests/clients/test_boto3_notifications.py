@@ -186,8 +186,9 @@ def test_every_write_is_an_event(notified, receiver):
     s3.copy_object(Bucket=bucket, Key="in/copy", CopySource=f"{bucket}/out/a")
     begun = s3.create_multipart_upload(Bucket=bucket, Key="in/large")["UploadId"]
     part = s3.upload_part(Bucket=bucket, Key="in/large", UploadId=begun, PartNumber=1, Body=b"x" * MIB)["ETag"]
-    large = s3.complete_multipart_upload(Bucket=bucket, Key="in/large", UploadId=begun,
-                                         MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": part}]})
+    # A completion that comes again is no event of its own.
+    large, _ = [s3.complete_multipart_upload(Bucket=bucket, Key="in/large", UploadId=begun,
+                                             MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": part}]}) for _ in range(2)]
     s3.delete_object(Bucket=bucket, Key="in/copy")
     s3.delete_object(Bucket=bucket, Key="in/large")
     s3.delete_object(Bucket=bucket, Key="in/none")

@@ -231,6 +231,13 @@ def cut_off_behind_the_object(cluster, s3, which, parts, unnamed):
     return version
 
 
+def name_of(path):
+    """Account, container and object of a file, of which another process may take it away."""
+    found = disk.metadata(path)
+    name = found.get(b"name", found.get("name", b""))
+    return name if isinstance(name, bytes) else name.encode()
+
+
 @pytest.mark.parametrize("versions", ["one", "versions"])
 @pytest.mark.parametrize("again", ["open", "condition"])
 def test_what_one_server_has_most_have_when_the_completion_that_comes_again_is_answered(cluster, again, versions):
@@ -243,14 +250,16 @@ def test_what_one_server_has_most_have_when_the_completion_that_comes_again_is_a
     parts = {"Parts": [{"PartNumber": part, "ETag": tags[part - 1]} for part in (1, 3)]}
     cut_off_behind_the_object(cluster, s3, which, parts, unnamed=2)
     stored = lambda: disk.find_object(cluster.srv, f"/AUTH_test/{bucket}/{key}")
-    made = {path.name: path for path in stored()}
-    assert len(made) == 1 and len(stored()) == 3
-    for path in stored()[1:]:
+    data = lambda: [path for path in disk.objects(cluster.srv) if f"\0versions\0{bucket}/".encode() in name_of(path)]
+    of_all = lambda paths: [(path.name, path.read_bytes(), disk.metadata(path)) for path in paths]
+    made, versions_made = of_all(stored()), of_all(data())
+    assert len(made) == 3 and len(versions_made) == (3 if versions == "versions" else 0)
+    for path in stored()[1:] + data()[1:]:
         path.unlink()
     condition = {"IfNoneMatch": "*"} if again == "condition" else {}
     call = lambda: answer(lambda: s3.complete_multipart_upload(**which, MultipartUpload=parts, **condition))
     assert repeated(call) == 200
-    assert [path.name for path in stored()] == list(made) * 3
+    assert of_all(stored()) == made and of_all(data()) == versions_made
     assert s3.get_object(Bucket=bucket, Key=key)["Body"].read() == b"1.3."
     assert answer(lambda: s3.list_parts(**which)) == "NoSuchUpload"
 
@@ -272,6 +281,113 @@ def test_what_was_made_is_not_made_again_as_another_version(cluster):
     assert len(s3.list_object_versions(Bucket=bucket)["Versions"]) == 2
     assert s3.get_object(Bucket=bucket, Key=key, VersionId=made)["Body"].read() == b"1.3."
     assert answer(lambda: s3.list_parts(**which)) == "NoSuchUpload"
+
+
+def versions_of(s3, bucket):
+    found = s3.list_object_versions(Bucket=bucket)
+    return sorted((version["VersionId"], version["IsLatest"]) for kind in ("Versions", "DeleteMarkers") for version in found.get(kind, []))
+
+
+def switch(s3, bucket, status):
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": status})
+
+
+def begun(s3, bucket, key="k", numbers=(1, 2, 3), named=(1, 3)):
+    which = {"Bucket": bucket, "Key": key, "UploadId": s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]}
+    with ThreadPoolExecutor(8) as pool:
+        tags = dict(zip(numbers, pool.map(lambda part: s3.upload_part(**which, PartNumber=part, Body=b"%d." % part)["ETag"], numbers)))
+    return which, {"Parts": [{"PartNumber": part, "ETag": tags[part]} for part in named]}
+
+
+def test_what_has_no_version_has_none_when_its_completion_comes_again(cluster):
+    s3, bucket = client_of(cluster.gateway_ports[1]), "null"
+    s3.create_bucket(Bucket=bucket)
+    which, parts = begun(s3, bucket)
+    s3.complete_multipart_upload(**which, MultipartUpload=parts)
+    switch(s3, bucket, "Enabled")
+    stored = lambda: disk.find_object(cluster.srv, f"/AUTH_test/{bucket}/k")
+    made = [path.name for path in stored()]
+    for path in stored()[1:]:
+        path.unlink()
+    assert repeated(lambda: answer(lambda: s3.complete_multipart_upload(**which, MultipartUpload=parts))) == 200
+    assert versions_of(s3, bucket) == [("null", True)] and [path.name for path in stored()] == made
+    assert s3.get_object(Bucket=bucket, Key="k", VersionId="null")["Body"].read() == b"1.3."
+
+
+@pytest.mark.parametrize("newer", ["object without a version", "delete marker"])
+def test_what_is_newer_than_a_completion_that_comes_again_stays(cluster, newer):
+    s3, bucket = client_of(cluster.gateway_ports[1]), "newer-" + newer.split()[0]
+    s3.create_bucket(Bucket=bucket)
+    switch(s3, bucket, "Enabled")
+    which, parts = begun(s3, bucket)
+    cut_off_behind_the_object(cluster, s3, which, parts, unnamed=2)
+    if newer == "delete marker":
+        s3.delete_object(Bucket=bucket, Key="k")
+    else:
+        switch(s3, bucket, "Suspended")
+        assert repeated(lambda: answer(lambda: s3.put_object(Bucket=bucket, Key="k", Body=b"newer"))) == 200
+    before = versions_of(s3, bucket)
+    # As when they are so old that they have been reclaimed.
+    for path in disk.objects(cluster.srv, ".ts"):
+        if name_of(path) == f"/AUTH_test/{bucket}/k".encode():
+            path.unlink()
+    assert repeated(lambda: answer(lambda: s3.complete_multipart_upload(**which, MultipartUpload=parts))) == 200
+    assert versions_of(s3, bucket) == before
+    assert answer(lambda: s3.head_object(Bucket=bucket, Key="k")) == ("404" if newer == "delete marker" else 200)
+
+
+def test_new_metadata_that_one_server_has_missed_stay(cluster):
+    s3, bucket = client_of(cluster.gateway_ports[1]), "missed"
+    s3.create_bucket(Bucket=bucket)
+    which, parts = begun(s3, bucket)
+    s3.complete_multipart_upload(**which, MultipartUpload=parts)
+    made = [path.name for path in disk.find_object(cluster.srv, f"/AUTH_test/{bucket}/k")]
+    s3.put_object_tagging(Bucket=bucket, Key="k", Tagging={"TagSet": [{"Key": "a", "Value": "b"}]})
+    missed, *_ = [path for path in disk.objects(cluster.srv, ".meta") if name_of(path) == f"/AUTH_test/{bucket}/k".encode()]
+    missed.unlink()
+    for _ in range(20):  # whichever server is asked first
+        newest = Client(cluster.auth_url).do("HEAD", bucket, "k", headers={"X-Newest": "true"}, expect=200)
+        assert newest["x-timestamp"] > made[0].removesuffix(".data")
+    for _ in range(5):
+        assert repeated(lambda: answer(lambda: s3.complete_multipart_upload(**which, MultipartUpload=parts))) == 200
+    assert [path.name for path in disk.find_object(cluster.srv, f"/AUTH_test/{bucket}/k")] == made
+
+
+def test_a_full_quota_lets_what_is_stored_be_stored_again(cluster):
+    s3, bucket = client_of(cluster.gateway_ports[1]), "full"
+    s3.create_bucket(Bucket=bucket)
+    which, parts = begun(s3, bucket)
+    s3.complete_multipart_upload(**which, MultipartUpload=parts)
+    Client(cluster.auth_url).do("POST", bucket, headers={"X-Container-Meta-Quota-Bytes": "1", "X-Container-Meta-Quota-Count": "1"}, expect=204)
+    until(lambda: answer(lambda: s3.put_object(Bucket=bucket, Key="other", Body=b"xx")) == "EntityTooLarge", within=90, what="the quota")
+    stored = lambda: disk.find_object(cluster.srv, f"/AUTH_test/{bucket}/k")
+    for path in stored()[1:]:
+        path.unlink()
+    assert repeated(lambda: answer(lambda: s3.complete_multipart_upload(**which, MultipartUpload=parts))) == 200
+    assert len(stored()) == 3
+
+
+def test_a_long_list_of_parts_is_stored_again_where_one_of_three_servers_is_down(tmp_path_factory):
+    """It is longer than what is written to all servers at once: those that have it say so before the others take it."""
+    quick = {"app:proxy-server": {"error_suppression_interval": 1, "error_suppression_limit": 1000}}
+    overrides = filters.overrides(filters.PIPELINE, slo={"max_manifest_segments": "10000"}, s3api={"min_segment_size": "1"})
+    overrides["proxy"].update(quick)
+    cluster = Gateways(tmp_path_factory.mktemp("three"), 1, overrides, nodes=3, devices=3, policies=("gold",)).start()
+    try:
+        s3, bucket, numbers = client_of(cluster.port), "long", range(1, 601)
+        s3.create_bucket(Bucket=bucket)
+        which, parts = begun(s3, bucket, numbers=numbers, named=numbers)
+        s3.complete_multipart_upload(**which, MultipartUpload=parts)
+        stored = lambda: disk.find_object(cluster.srv, f"/AUTH_test/{bucket}/k")
+        has, lacks, down = stored()
+        assert has.stat().st_size > 64 * 1024
+        lacks.unlink()
+        down.unlink()
+        cluster.kill_service("object", int(down.relative_to(cluster.srv).parts[0].removeprefix("sdb")) - 1)
+        assert repeated(lambda: answer(lambda: s3.complete_multipart_upload(**which, MultipartUpload=parts))) == 200
+        assert stored() == [has, lacks]
+    finally:
+        cluster.stop()
 
 
 def test_scattered_parts_and_much_metadata_fit_where_a_file_system_has_little_room(cluster):

@@ -234,10 +234,15 @@ impl Upload {
 
     fn conclude(&self, Written { replies, md5 }: Written) -> Response {
         let statuses: Vec<u16> = replies.iter().map(|r| r.status).collect();
-        let Some(index) = quorum::best(&statuses, quorum::size(self.calls.route.replicas())) else {
+        let quorum = quorum::size(self.calls.route.replicas());
+        let best = match self.time.is_own {
+            true => quorum::best(&statuses, quorum).map(|index| (statuses[index], index)),
+            false => quorum::best_reading_as(&statuses, quorum, 409, 201),
+        };
+        let Some((status, index)) = best else {
             return reply::status(503);
         };
-        match statuses[index] {
+        match status {
             201 => {
                 if let Some(slot) = &self.time_slot {
                     slot.note(self.time.timestamp);
@@ -264,7 +269,8 @@ impl Upload {
         };
         let (replicas, early) = self.open_in_order(&end).await?;
         // A replica that is sent nothing may have stored the object before it was seen to wait for more.
-        let stored = early.iter().filter(|reply| reply.status == 201).count();
+        let is_stored = |reply: &&Reply| reply.status == 201 || self.has_it(reply);
+        let stored = early.iter().filter(is_stored).count();
         let quorum = quorum::size(self.calls.route.replicas()).saturating_sub(stored);
         let mut fan = Fan {
             shared: &self.shared,
@@ -273,9 +279,10 @@ impl Upload {
         };
         // One replica that has what must not be there yet speaks for all: the others may have missed it.
         let exists = early.iter().any(|reply| reply.status == 412);
-        if exists || !quorum::is_possible(fan.replicas.len(), quorum) {
+        let is_everywhere = fan.replicas.is_empty() && early.iter().all(|reply| reply.status == 409);
+        if exists || is_everywhere || !quorum::is_possible(fan.replicas.len(), quorum) {
             fan.abort().await;
-            return Err(Self::refused(&early));
+            return Err(self.refused(&early));
         }
         let most = self.shared.options.limits.max_file_size;
         let pumped = fan.pump(body, self.length, most).await;
@@ -336,11 +343,22 @@ impl Upload {
         }
     }
 
-    /// Not enough replicas would take the body: what they said, if they agree.
-    fn refused(early: &[Reply]) -> Response {
+    /// Whether a server needs this write no more, which came with its sender's time: it has it, or something newer.
+    fn has_it(&self, reply: &Reply) -> bool {
+        !self.time.is_own && reply.status == 409
+    }
+
+    /// Not enough replicas would take the body: what they said, if they agree. What came with its sender's time is sent
+    /// for those that have missed it: that one server has it, or something newer, is not enough.
+    fn refused(&self, early: &[Reply]) -> Response {
+        let conflicts = early.iter().filter(|reply| reply.status == 409).count();
+        let enough = match self.time.is_own {
+            true => 1,
+            false => quorum::size(self.calls.route.replicas()),
+        };
         match early {
             early if early.iter().any(|reply| reply.status == 412) => reply::status(412),
-            early if early.iter().any(|reply| reply.status == 409) => reply::status(202),
+            _ if conflicts >= enough => reply::status(202),
             _ => reply::status(503),
         }
     }

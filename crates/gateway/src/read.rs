@@ -174,10 +174,16 @@ fn written_at(response: &Response) -> Timestamp {
         .unwrap_or_default()
 }
 
+/// What makes an answer newer than another: its data, then its metadata.
+fn standing_of(response: &Response) -> (Timestamp, Timestamp) {
+    let changed = header_timestamp(response.headers(), &X_BACKEND_TIMESTAMP);
+    (written_at(response), changed.unwrap_or_default())
+}
+
 fn keep_newer(best: &mut Option<ReadSource>, source: ReadSource) {
     if best
         .as_ref()
-        .is_none_or(|known| written_at(&known.response) < written_at(&source.response))
+        .is_none_or(|known| standing_of(&known.response) < standing_of(&source.response))
     {
         *best = Some(source);
     }

@@ -1,7 +1,7 @@
 //! What one feature tells another, and the core tells a feature, about the write of an object.
 //!
-//! Always holds: both are found by their type in [`crate::Request::extensions`], which subrequests inherit; where
-//! neither is there nothing is taken or looked up but an empty map.
+//! Always holds: all are found by their type in [`crate::Request::extensions`], which subrequests inherit; where
+//! none is there nothing is taken or looked up but an empty map.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +16,16 @@ pub enum WriteOrigin {
     Copy,
     /// Part of another operation, which is no event by itself.
     Inner,
+}
+
+/// The write of what is stored already, with the time that it has, for servers that have missed it: no new version, no
+/// event, and nothing more for a quota to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoredAgain {
+    /// Of a version its data, then the link that shows it.
+    Shown,
+    /// Of a version its data alone: something newer is shown.
+    Hidden,
 }
 
 /// Where the core leaves the timestamp of a write, for a feature that has put this into the request.

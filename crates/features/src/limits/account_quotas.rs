@@ -9,7 +9,7 @@
 use crate::access::authorised;
 use crate::limits::container_quotas::{EXCEEDED, announced, limit};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use request_pipeline::{AccountInfo, ClientRequest, Feature, Next, Response, reply};
+use request_pipeline::{AccountInfo, ClientRequest, Feature, Next, Response, StoredAgain, reply};
 use serde_json::{Value, json};
 use vocabulary::{Policies, PolicyIndex};
 
@@ -141,7 +141,8 @@ impl Feature for AccountQuotas {
     }
 
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
-        let Some(entity) = request.entity.clone() else {
+        let entity = request.entity.clone();
+        let Some(entity) = entity.filter(|_| request.extensions.get::<StoredAgain>().is_none()) else {
             return next.run(request).await;
         };
         match (&entity.container, &entity.object) {

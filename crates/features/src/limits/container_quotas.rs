@@ -6,7 +6,7 @@
 
 use crate::access::authorised;
 use http::Method;
-use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
+use request_pipeline::{ClientRequest, Feature, Next, Response, StoredAgain, reply};
 use serde_json::{Value, json};
 use vocabulary::EntityPath;
 
@@ -68,6 +68,9 @@ impl Feature for ContainerQuotas {
     }
 
     async fn handle(&self, request: ClientRequest, next: Next) -> Response {
+        if request.extensions.get::<StoredAgain>().is_some() {
+            return next.run(request).await;
+        }
         let puts = request.method == Method::PUT;
         if !puts && request.method != Method::POST {
             return next.run(request).await;

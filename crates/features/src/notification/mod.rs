@@ -27,7 +27,7 @@ use peer::message::header_names::{X_LEAVE_MARKER, X_LIFECYCLE};
 use queue_writes::{PlacedEntry, take_back_all, write_all};
 use request_pipeline::watched::{End, Watcher, watch};
 use request_pipeline::{
-    ClientRequest, ContainerInfo, Feature, Next, Response, WriteOrigin, WriteTimeSlot, is_true, reply,
+    ClientRequest, ContainerInfo, Feature, Next, Response, StoredAgain, WriteOrigin, WriteTimeSlot, is_true, reply,
 };
 use s3::NotificationTargetNames;
 use settings::declare::Options;
@@ -232,6 +232,9 @@ fn facts(sent: &HeaderMap, response: &Response, at: Option<Timestamp>, counted: 
 
 /// Which event the write of an object would be; nothing where it is part of another operation.
 fn event_of(request: &ClientRequest, info: &ContainerInfo, version: Option<&str>) -> Option<ObjectEvent> {
+    if request.extensions.get::<StoredAgain>().is_some() {
+        return None;
+    }
     let origin = request.extensions.get::<WriteOrigin>();
     match (&request.method, origin) {
         (_, Some(WriteOrigin::Inner)) => None,

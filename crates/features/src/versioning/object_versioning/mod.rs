@@ -12,7 +12,9 @@
 //! Formats: what OpenStack Swift 2.38.3 wrote for the same requests (`tests/interop/test_object_versioning.py`).
 
 mod account;
+mod again;
 mod container;
+mod data;
 mod key_lock;
 mod link;
 mod listing;
@@ -28,7 +30,7 @@ pub(super) use link::LinkRemoval;
 pub(super) use listing::SWITCH;
 use names::{Hidden, VersionId};
 use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_LEAVE_MARKER, X_LOCK_CHANGE};
-use request_pipeline::{ClientRequest, ContainerInfo, Feature, Next, Response, reply, set_header};
+use request_pipeline::{ClientRequest, ContainerInfo, Feature, Next, Response, StoredAgain, reply, set_header};
 use std::sync::Arc;
 use vocabulary::names::RESERVED;
 use vocabulary::{EntityPath, Limits, Policies};
@@ -147,7 +149,12 @@ impl ObjectVersioning {
             (Method::POST, _) => write::post(&asked, request, next).await,
             (Method::OPTIONS, None) => read::options(request, next).await,
             (Method::GET | Method::HEAD, wanted) => read::get_or_head(&asked, request, wanted, next).await,
+            // What lies in its own place has no version, also when it is stored there again.
+            (Method::PUT, None) if request.extensions.get::<StoredAgain>().is_some() => next.run(request).await,
             (Method::PUT, None) if asked.versioned.enabled => self.put(&asked, request, info, next).await,
+            (Method::PUT, Some(id)) if let Some(again) = request.extensions.get::<StoredAgain>().copied() => {
+                self.again(&asked, request, (id, again), info, next).await
+            }
             (Method::PUT, Some(id)) => self.restore(&asked, request, id, info, next).await,
             (Method::DELETE, None) if asked.versioned.enabled || request.headers.contains_key(X_LEAVE_MARKER) => {
                 self.delete(&asked, request, info, next).await

@@ -5,20 +5,18 @@
 //! Always holds: a link is one rewrite later than its data; a version is complete before the link shows it; a
 //! write that is refused leaves what was there.
 
+use super::data::{read_whole, store_as, written_at};
 use super::locks::lock_new;
 use super::names::{Hidden, VersionId};
 use super::{
     Asked, DELETE_MARKER, LINK_MARK, ObjectVersioning, SOURCE, allow_hidden, authorise_write, not_kept, refused,
     show_version,
 };
-use crate::encryption;
 use http::header::{
     CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH, LAST_MODIFIED, LOCATION, TRANSFER_ENCODING,
 };
 use http::{Method, StatusCode};
-use peer::message::header_names::{
-    BACKEND_PREFIX, X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_LEAVE_MARKER, X_TIMESTAMP, X_WRITE_LOCK,
-};
+use peer::message::header_names::{X_LEAVE_MARKER, X_WRITE_LOCK};
 use request_pipeline::{
     ClientRequest, ContainerInfo, LockRefusal, Next, Response, reply, set_header,
     watched::{End, Watcher, watch},
@@ -35,22 +33,6 @@ const SLO_SIZE: &str = "x-object-sysmeta-slo-size";
 const EMPTY_MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";
 /// When an object expires: says so of the link, never of the data.
 pub(super) const EXPIRY: [&str; 2] = ["x-delete-at", "x-delete-after"];
-/// What an answer says of itself rather than of the object.
-const NOT_COPIED: [&str; 12] = [
-    "accept-ranges",
-    "connection",
-    "content-length",
-    "date",
-    "etag",
-    "last-modified",
-    "vary",
-    "x-delete-at",
-    "x-openstack-request-id",
-    "x-timestamp",
-    "x-trans-id",
-    "content-location",
-];
-
 /// What a link says of the version it shows.
 pub(super) struct Shown {
     id: VersionId,
@@ -133,12 +115,7 @@ impl ObjectVersioning {
         if let Err(refusal) = authorise_write(&mut request, info, &next).await {
             return refusal;
         }
-        let lock = match request.headers.contains_key(X_WRITE_LOCK) {
-            // The caller holds it.
-            true => Ok(None),
-            false => self.lock_key(asked, &request, info, &next).await,
-        };
-        let lock = match lock {
+        let lock = match self.lock_key(asked, &request, info, &next).await {
             Ok(lock) => lock,
             Err(LockRefusal::Held) => return reply::status_for(&request.method, 503),
             // Deletions that must not meet this one are not made either, where most of the servers cannot be asked.
@@ -392,42 +369,15 @@ async fn must_be_version(asked: &Asked, request: &ClientRequest, next: &Next) ->
 
 /// What is there and has no version yet becomes one. Says whether anything is there.
 async fn keep_unversioned(asked: &Asked, request: &ClientRequest, next: &Next) -> Result<bool, Response> {
-    let own = (*asked.entity).clone();
-    let mut get = request.subrequest(Method::GET, own, SOURCE).preauthorised();
-    get.query = "symlink=get".into();
-    get.set_header("x-newest", "true");
-    encryption::read_sealed(&mut get);
-    let found = next.clone().run(get).await;
+    let found = read_whole(request, (*asked.entity).clone(), next).await;
     match found.status() {
         StatusCode::NOT_FOUND => return Ok(false),
         status if !status.is_success() => return Err(refused(&found, request)),
         _ if found.headers().contains_key(LINK_MARK) => return Ok(true),
         _ => {}
     }
-    let (head, body) = found.into_parts();
-    let written = [X_DATA_TIMESTAMP, X_BACKEND_TIMESTAMP, X_TIMESTAMP]
-        .iter()
-        .find_map(|name| head.headers.get(name)?.to_str().ok()?.parse().ok());
-    let id = VersionId::At(written.unwrap_or(request.began.1));
-    let mut put = request.subrequest(Method::PUT, asked.at(id), SOURCE).preauthorised();
-    allow_hidden(&mut put);
-    for (name, value) in &head.headers {
-        let word = name.as_str();
-        let is_link = word.starts_with("x-symlink-");
-        if !NOT_COPIED.contains(&word) && !word.starts_with(BACKEND_PREFIX) && !is_link {
-            put.headers.insert(name.clone(), value.clone());
-        }
-    }
-    if let Some(length) = head.headers.get(CONTENT_LENGTH) {
-        put.headers.insert(CONTENT_LENGTH, length.clone());
-    }
-    encryption::carry(&head.extensions, &mut put);
-    put.body = body;
-    let kept = next.clone().run(put).await;
-    match kept.status().is_success() {
-        true => Ok(true),
-        false => Err(not_kept(&kept, request)),
-    }
+    let id = VersionId::At(written_at(found.headers()).unwrap_or(request.began.1));
+    store_as(asked, request, found, (id, None), next).await.map(|()| true)
 }
 
 /// The version that a link shows.

@@ -40,6 +40,10 @@ const SHORT_NUMBERS: usize = 64;
 /// Bytes of longer ones (ten thousand scattered numbers take 1,673) and of all else that the object is sent with: ext4
 /// has room for 4 KiB, which the servers' own names need too.
 const ROOM_WITH_NUMBERS: usize = 3 << 10;
+/// Bytes that encryption adds to an object's system metadata: keys, vectors, entity tags.
+const SEALED_OBJECT: usize = 900;
+/// The same to each of the user's.
+const SEALED_HEADER: usize = 150;
 /// Bytes of the report about parts that are not as they should be.
 const LARGEST_REPORT: u64 = 8 << 20;
 
@@ -118,7 +122,7 @@ async fn make(
         None => operation.list_of_new(OBJECTS_LIST)?,
     });
     operation.lock_whole(open, named, &mut put).await?;
-    let others = operation.key().len() + bytes_of(&put.headers);
+    let others = operation.key().len() + operation.bytes_of(&put.headers);
     put.headers.extend(kept_numbers(&numbers, others));
     gate.mark(&mut put.headers);
     let sent = put.headers.clone();
@@ -168,6 +172,12 @@ fn size_of_whole(parts: &[(u32, SegmentRow)], named: &[Named]) -> Option<u64> {
 }
 
 impl Operation<'_> {
+    /// About how much an object keeps that is sent with these headers, as they are stored.
+    fn bytes_of(&self, headers: &HeaderMap) -> usize {
+        let is_encrypted = self.service.encrypts || customer_key_proof(headers).is_some();
+        bytes_of(headers, is_encrypted)
+    }
+
     /// Every part but the last must be so large. A part that listings do not show yet is not checked.
     fn check_sizes(&self, open: &OpenUpload, parts: &[(u32, SegmentRow)], named: &[Named]) -> Result<(), S3Error> {
         let least = self.service.settings.min_segment_size;
@@ -262,11 +272,13 @@ fn kept_numbers(numbers: &PartNumbers, others: usize) -> Option<(HeaderName, Hea
     has_room.then_some((NUMBERS_OF_OBJECT, value))
 }
 
-fn bytes_of(headers: &HeaderMap) -> usize {
-    headers
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len())
-        .sum()
+fn bytes_of(headers: &HeaderMap, is_encrypted: bool) -> usize {
+    let sealed = |name: &HeaderName| is_encrypted && name.as_str().starts_with("x-object-meta-");
+    let bytes = headers.iter().map(|(name, value)| match sealed(name) {
+        true => name.as_str().len() + value.len().div_ceil(3) * 4 + SEALED_HEADER,
+        false => name.as_str().len() + value.len(),
+    });
+    bytes.sum::<usize>() + if is_encrypted { SEALED_OBJECT } else { 0 }
 }
 
 /// The parts, in ascending order.
@@ -426,6 +438,9 @@ mod tests {
         assert_eq!(kept(&scattered, 2_400), None);
         let whole = PartNumbers::of_ascending(1..=10_000);
         assert_eq!(kept(&whole, 2_400), Some(whole));
+        let mut few = HeaderMap::new();
+        few.insert("x-object-meta-a", HeaderValue::from_static("123456"));
+        assert_eq!((bytes_of(&few, false), bytes_of(&few, true)), (21, 21 + 2 + 900 + 150));
         let too_many = PartNumbers::of_ascending((1..=100_000).step_by(2));
         assert_eq!(kept(&too_many, 0), None);
     }

@@ -15,8 +15,8 @@ use crate::error::{S3Error, SERVICE_UNAVAILABLE};
 use crate::xml::XmlWriter;
 use http::Method;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
-use peer::message::header_names::X_TIMESTAMP;
-use request_pipeline::Response;
+use peer::message::header_names::{X_DATA_TIMESTAMP, X_TIMESTAMP};
+use request_pipeline::{Response, StoredAgain};
 use vocabulary::Timestamp;
 
 /// Seconds by which clocks of gateways are apart at most.
@@ -102,17 +102,22 @@ impl Operation<'_> {
     pub(super) async fn store_again(&self, object: &HeaderMap, gate: Option<&WriteGate>) -> Result<(), S3Error> {
         let text = |name: &HeaderName| object.get(name).and_then(|value| value.to_str().ok());
         let mut put = match text(&VERSION_ID).filter(|version| *version != "null") {
-            // Of a version the link to it is stored last.
             Some(version) => {
-                let mut link = self.further(Method::PUT, self.container().with_object(self.key()));
-                link.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-                self.aim_at_version(&mut link, Some(version));
-                link.set_header("x-timestamp", version);
-                link
+                let mut again = self.further(Method::PUT, self.container().with_object(self.key()));
+                again.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+                self.aim_at_version(&mut again, Some(version));
+                again.extensions.insert(match self.has_newer_version(version).await? {
+                    true => StoredAgain::Hidden,
+                    false => StoredAgain::Shown,
+                });
+                again
             }
             None => {
                 let mut copy = self.onto_itself(object);
-                copy.set_header("x-timestamp", text(&X_TIMESTAMP).unwrap_or_default());
+                // That of its data: new metadata that a server has missed are not in what the copy may have read.
+                let written = text(&X_DATA_TIMESTAMP).or(text(&X_TIMESTAMP));
+                copy.set_header("x-timestamp", written.unwrap_or_default());
+                copy.extensions.insert(StoredAgain::Shown);
                 copy
             }
         };
@@ -123,13 +128,20 @@ impl Operation<'_> {
         match response.status().as_u16() {
             200..=299 | 409 => Ok(()),
             500.. => Err(SERVICE_UNAVAILABLE.into()),
-            // What a full quota refuses, say, is no worse than it was.
+            // What has been deleted meanwhile, say, is not to come back.
             status => {
                 let key = self.key();
                 tracing::warn!("{key} was not stored again, which a repeated completion has found: {status}");
                 Ok(())
             }
         }
+    }
+
+    /// Whether the key has a version that is newer, or a delete marker, whose tombstone may have been reclaimed.
+    async fn has_newer_version(&self, version: &str) -> Result<bool, S3Error> {
+        let time = |version: &str| version.parse::<Timestamp>().ok();
+        let versions = self.versions_of_key().await?;
+        Ok(versions.iter().any(|other| time(other) > time(version)))
     }
 
     /// Does the rest where the gateway died that has completed the upload of this object. What cannot be done is left.
