@@ -95,12 +95,9 @@ impl Shared {
         let span = tracing::debug_span!("sub-request", %method, device = %node.device);
         match self.peers.send(ip, port, call, timeouts).instrument(span).await {
             Ok(response) => {
-                let was_silent = match asked {
+                match asked {
                     Some(asked) => asked.answered(),
                     None => self.silence.has_answered(node),
-                };
-                if was_silent {
-                    self.suppression.forgive(node);
                 }
                 self.write_clock.see(response.headers());
                 if let Some(began) = began {

@@ -206,9 +206,8 @@ impl Attempt {
         let (mut not_there, mut silent) = (None, Vec::new());
         let (mut candidate, mut is_handoff) = (Some(primary), false);
         while let Some(node) = candidate {
-            let call = || (self.make_call)(self.replica, &node);
-            if !self.shared.is_left_alone(&node, call) {
-                if self.shared.is_silent(&node, call) {
+            if !self.shared.suppression.is_suppressed(&node) {
+                if self.shared.is_silent(&node, || (self.make_call)(self.replica, &node)) {
                     silent.push(node);
                 } else {
                     if is_handoff {

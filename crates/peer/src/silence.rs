@@ -51,17 +51,18 @@ pub struct Silence<K> {
 pub struct AskedDevice<K: Clone + Eq + Hash + Display>(Option<(Arc<Silence<K>>, K)>);
 
 impl<K: Clone + Eq + Hash + Display> AskedDevice<K> {
-    /// The device has answered. Whether it was silent until now.
-    pub fn answered(mut self) -> bool {
-        let ended = self.0.take().map(|(silence, device)| silence.note(&device, 1, true));
-        ended.unwrap_or_default()
+    /// The device has answered.
+    pub fn answered(mut self) {
+        if let Some((silence, device)) = self.0.take() {
+            silence.end(&device, true);
+        }
     }
 }
 
 impl<K: Clone + Eq + Hash + Display> Drop for AskedDevice<K> {
     fn drop(&mut self) {
         if let Some((silence, device)) = self.0.take() {
-            silence.note(&device, 1, false);
+            silence.end(&device, false);
         }
     }
 }
@@ -165,9 +166,11 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
         }
     }
 
-    /// `device` has answered a request that was not counted. Whether it was silent until now.
-    pub fn has_answered(&self, device: &K) -> bool {
-        !self.timeout.is_zero() && self.note(device, 0, true)
+    /// `device` has answered a request that was not counted.
+    pub fn has_answered(&self, device: &K) {
+        if !self.timeout.is_zero() {
+            self.note(device, 0, true);
+        }
     }
 
     /// How long a device may leave all its requests unanswered (`silence_timeout`).
@@ -193,13 +196,17 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
         self.timeout.saturating_sub(unanswered_for)
     }
 
-    /// So many requests have ended. Whether that ended its silence.
-    fn note(&self, device: &K, ended: u32, has_answered: bool) -> bool {
+    fn end(&self, device: &K, has_answered: bool) {
+        self.note(device, 1, has_answered);
+    }
+
+    /// So many requests have ended.
+    fn note(&self, device: &K, ended: u32, has_answered: bool) {
         let now = self.clock.elapsed();
         let was_silent_for = {
             let mut devices = self.devices.lock();
             let Some(state) = devices.get_mut(device) else {
-                return false;
+                return;
             };
             state.waiting = state.waiting.saturating_sub(ended);
             let unanswered_for = now.saturating_sub(state.since);
@@ -218,7 +225,6 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
                 unanswered_for.as_secs_f64()
             );
         }
-        was_silent_for.is_some()
     }
 }
 
@@ -276,7 +282,7 @@ mod tests {
         assert_eq!((silence.times(), silence.silent()), (1, 1));
         drop(first);
         assert!(silence.is_silent(&"d1"));
-        assert!(second.answered(), "it was silent");
+        second.answered();
         assert!(!silence.is_silent(&"d1"));
         assert_eq!((silence.times(), silence.silent()), (1, 0));
         assert!(silence.devices.lock().is_empty());
@@ -289,11 +295,11 @@ mod tests {
         for _ in 0..10 {
             let other = silence.asked(&"d");
             clock.pass(900);
-            assert!(!other.answered(), "it was not silent");
+            other.answered();
             assert!(!silence.is_silent(&"d"));
         }
         clock.pass(900);
-        assert!(!silence.has_answered(&"d"));
+        silence.has_answered(&"d");
         clock.pass(900);
         assert!(
             !silence.is_silent(&"d"),
@@ -301,7 +307,7 @@ mod tests {
         );
         clock.pass(100);
         assert!(silence.is_silent(&"d"));
-        assert!(silence.has_answered(&"d"));
+        silence.has_answered(&"d");
         assert!(!silence.is_silent(&"d"));
     }
 
