@@ -41,7 +41,7 @@ const STORED: usize = 6;
 const MOST_METADATA: usize = 2 * 1024;
 
 /// The entity tag of an object that S3 has made of parts.
-const S3_ETAG: &str = "x-object-sysmeta-s3api-etag";
+pub(super) const S3_ETAG: &str = "x-object-sysmeta-s3api-etag";
 static OWN_ETAG: HeaderName = HeaderName::from_static(S3_ETAG);
 static STATIC_LARGE: HeaderName = HeaderName::from_static("x-static-large-object");
 static STORAGE_CLASS: HeaderName = HeaderName::from_static("x-amz-storage-class");

@@ -4,6 +4,7 @@
 //! stands in the client's line in the access log, where there is one.
 
 use super::Operation;
+use super::headers::S3_ETAG;
 use crate::call::S3Call;
 use http::Method;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue, IF_MATCH};
@@ -16,8 +17,8 @@ use vocabulary::{EntityPath, PolicyIndex};
 /// In the access log, of requests that an operation sends besides the client's own.
 const SOURCE: &str = "S3";
 
-const S3_ETAG: &str = "x-object-sysmeta-s3api-etag";
-const LISTED_ETAG: &str = "x-object-sysmeta-container-update-override-etag";
+/// The entity tag that listings show.
+pub(super) const LISTED_ETAG: &str = "x-object-sysmeta-container-update-override-etag";
 
 impl Operation<'_> {
     /// A request besides the client's own, authorised like it, or allowed by what S3's own lists grant.

@@ -10,6 +10,7 @@
 use super::super::access_checks::{OBJECTS_LIST, UPLOADS_LIST};
 use super::super::conditional::{LONG_LEASE, WriteGate};
 use super::super::object_lock::parts::noted_lock;
+use super::super::requests::LISTED_ETAG;
 use super::super::{Done, Operation, customer_key, encryption, versions};
 use super::checksums::Claims;
 use super::list::SegmentRow;
@@ -47,7 +48,7 @@ const SEALED_HEADER: usize = 150;
 /// Bytes of the report about parts that are not as they should be.
 const LARGEST_REPORT: u64 = 8 << 20;
 
-const CONTAINER_TAG: HeaderName = HeaderName::from_static("x-object-sysmeta-container-update-override-etag");
+const CONTAINER_TAG: HeaderName = HeaderName::from_static(LISTED_ETAG);
 
 /// CompleteMultipartUpload.
 pub(in super::super) async fn complete(mut operation: Operation<'_>) -> Done {

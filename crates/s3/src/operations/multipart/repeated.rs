@@ -6,7 +6,7 @@
 //! an object is not made twice of one upload, as parts would go with either.
 
 use super::super::conditional::WriteGate;
-use super::super::headers::size as size_of;
+use super::super::headers::{self, size as size_of};
 use super::super::versions::VERSION_ID;
 use super::super::{Operation, document, encryption};
 use super::{OpenUpload, UPLOAD_OF_OBJECT};
@@ -23,7 +23,7 @@ use vocabulary::Timestamp;
 const CLOCKS_APART: u64 = 60;
 
 /// The entity tag that an object has in S3.
-pub(super) const S3_ETAG: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-etag");
+pub(super) const S3_ETAG: HeaderName = HeaderName::from_static(headers::S3_ETAG);
 
 /// The answer to a completion that came again; nothing where the object was made of other parts.
 pub(super) async fn repeated(
@@ -126,14 +126,10 @@ impl Operation<'_> {
         }
         let response = self.send(put).await;
         match response.status().as_u16() {
-            200..=299 | 409 => Ok(()),
+            // What has been deleted meanwhile is not to come back.
+            200..=299 | 404 | 409 => Ok(()),
             500.. => Err(SERVICE_UNAVAILABLE.into()),
-            // What has been deleted meanwhile, say, is not to come back.
-            status => {
-                let key = self.key();
-                tracing::warn!("{key} was not stored again, which a repeated completion has found: {status}");
-                Ok(())
-            }
+            _ => Err(self.refusal(&response).await),
         }
     }
 
