@@ -60,6 +60,10 @@ install -d -o swift -g swift /etc/swift /srv/node /var/cache/swift /var/run/swif
 for program in {PROGRAMS}/swift-*; do ln -s $program /usr/local/bin/; done
 cp -r /package/etc/. /etc/swift/
 """
+# It listens only a moment after it was started, and what OpenStack's gateways cannot keep there, a token say, is lost without a word.
+MEMCACHED = """printf '%s\\n' '-u memcache' '-l {address}' > /etc/memcached.conf; systemctl restart memcached
+for wait in $(seq 600); do (exec 3<>/dev/tcp/{address}/11211) 2>/dev/null && break; sleep 0.1; done
+"""
 DRIVES = """for drive in d1 d2; do mkdir /srv/node/$drive; mount -t tmpfs -o mode=755,uid=swift,gid=swift,size=600m tmpfs /srv/node/$drive; done
 cp /package/rsyncd.conf /etc/rsyncd.conf; systemctl start rsync
 """
@@ -115,7 +119,7 @@ def beginning(package, storage, memcached):
 def begin(site, with_daemons, memcached):
     """Start OpenStack's programs, with the daemons of the nodes `with_daemons`; `memcached` is the machine that runs it."""
     def on(name):
-        script = BEGINNING + (DRIVES if name in STORAGE else "")
+        script = BEGINNING + (MEMCACHED.format(address=site.addresses[name]) if name == memcached else "") + (DRIVES if name in STORAGE else "")
         if name in STORAGE:
             daemons = " ".join(f"{role}-{daemon}" for role in ROLES for daemon in DAEMONS[role]) if name in with_daemons else ""
             script += f"swift-init {' '.join(f'{role}-server' for role in ROLES)} {daemons} start\n"
@@ -123,8 +127,6 @@ def begin(site, with_daemons, memcached):
             script += "swift-init proxy-server start\n"
         else:
             script += "cp /package/haproxy.cfg /etc/haproxy/; systemctl restart haproxy\n"
-        if name == memcached:
-            script += f"printf '%s\\n' '-u memcache' '-l {site.addresses[name]}' > /etc/memcached.conf; systemctl restart memcached\n"
         said, status = site.terminals[name].type(f"(\n{script})")
         assert status == 0, f"{name}: {said}"
     site.on_each(list(site.addresses), on)
