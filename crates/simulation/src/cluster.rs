@@ -153,10 +153,13 @@ impl SimCluster {
         for (port, service) in [OBJECTS, LISTINGS, ACCOUNTS].into_iter().zip(services) {
             self.serve((number, port), (home, &world), service, &doors)?;
         }
-        let options = GatewayOptions {
+        let mut options = GatewayOptions {
             account_autocreate: self.config.whole,
             ..GatewayOptions::default()
         };
+        if !self.config.passes_silent_over {
+            options.silence_timeout = Duration::ZERO;
+        }
         let shared = Shared::new(world.clone(), options, self.rings(), peers.clone(), None);
         self.nodes[number].process = Some(NodeProcess {
             home,

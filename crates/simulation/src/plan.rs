@@ -90,6 +90,7 @@ impl RunPlan {
             replicates_every: None,
             over_bytes: false,
             watches_drives: false,
+            passes_silent_over: true,
             bug,
             databases: None,
             whole: false,
@@ -130,8 +131,8 @@ impl RunPlan {
             plan.only_clocks = dice.chance(60);
         }
         if plan.only_clocks {
-            // No request is refused because a drive is busy.
-            plan.config.queue = 200;
+            // No request is refused because a drive is busy, and no write lies where the next does not look.
+            (plan.config.queue, plan.config.passes_silent_over) = (200, false);
             return plan.in_order();
         }
         for _ in 0..dice.up_to(6) {

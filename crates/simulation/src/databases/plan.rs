@@ -58,6 +58,7 @@ impl DatabasePlan {
             replicates_every: None,
             over_bytes: false,
             watches_drives: false,
+            passes_silent_over: true,
             bug,
             databases: Some(databases),
             whole: false,
