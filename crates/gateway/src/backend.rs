@@ -95,9 +95,12 @@ impl Shared {
         let span = tracing::debug_span!("sub-request", %method, device = %node.device);
         match self.peers.send(ip, port, call, timeouts).instrument(span).await {
             Ok(response) => {
-                match asked {
+                let was_silent = match asked {
                     Some(asked) => asked.answered(),
                     None => self.silence.has_answered(node),
+                };
+                if was_silent {
+                    self.suppression.forgive(node);
                 }
                 self.write_clock.see(response.headers());
                 if let Some(began) = began {

@@ -72,10 +72,10 @@ impl Candidates {
                     is_primary: false,
                 },
             };
-            if shared.suppression.is_suppressed(&candidate.node) {
+            let call = || question.call(&self.route, &candidate.node);
+            if shared.is_left_alone(&candidate.node, call) {
                 continue;
             }
-            let call = || question.call(&self.route, &candidate.node);
             if shared.is_silent(&candidate.node, call) {
                 self.left -= usize::from(candidate.is_primary);
                 self.silent.push_back(candidate);

@@ -206,8 +206,9 @@ impl Attempt {
         let (mut not_there, mut silent) = (None, Vec::new());
         let (mut candidate, mut is_handoff) = (Some(primary), false);
         while let Some(node) = candidate {
-            if !self.shared.suppression.is_suppressed(&node) {
-                if self.shared.is_silent(&node, || (self.make_call)(self.replica, &node)) {
+            let call = || (self.make_call)(self.replica, &node);
+            if !self.shared.is_left_alone(&node, call) {
+                if self.shared.is_silent(&node, call) {
                     silent.push(node);
                 } else {
                     if is_handoff {

@@ -89,7 +89,7 @@ impl Opening<'_> {
         let mut silent = Vec::new();
         let (mut candidate, mut is_handoff) = (Some(primary), false);
         while let Some(node) = candidate {
-            if !self.shared.suppression.is_suppressed(&node) {
+            if !(self.shared).is_left_alone(&node, || self.calls.call(replica, &node)) {
                 match self
                     .open_unless_silent(replica, &node, is_handoff.then_some(spares))
                     .await
@@ -146,7 +146,9 @@ impl Opening<'_> {
         let limit = self.shared.options.node_timeout;
         match self.shared.world.timeout(limit, feed.started()).await {
             Ok(true) => {
-                asked.answered();
+                if asked.answered() {
+                    self.shared.suppression.forgive(node);
+                }
                 Some(Opened::Accepts(OpenReplica {
                     node: node.clone(),
                     feed,

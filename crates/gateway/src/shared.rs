@@ -20,7 +20,7 @@ pub struct Shared {
     pub(crate) options: GatewayOptions,
     pub(crate) rings: Rings,
     pub(crate) peers: Arc<Peers>,
-    pub(crate) suppression: Suppression,
+    pub(crate) suppression: Arc<Suppression>,
     pub(crate) silence: Arc<Silence<Node>>,
     pub(crate) timings: Timings,
     /// Whether any policy asks by timing.
@@ -39,7 +39,7 @@ impl Shared {
         memcached: Option<Arc<dyn SharedCache>>,
     ) -> Arc<Self> {
         let (limit, interval) = (options.error_suppression_limit, options.error_suppression_interval);
-        let suppression = Suppression::new(world.clone(), limit, interval, options.statsd.clone());
+        let suppression = Arc::new(Suppression::new(world.clone(), limit, interval, options.statsd.clone()));
         let silence = Silence::new(&world, options.silence_timeout);
         let timings = Timings::new(world.clone(), options.timing_expiry);
         let measures = options.routing.any(SortingMethod::Timing);

@@ -5,8 +5,10 @@
 //! that passes one over starts a HEAD of the gateway's own to it unless one is under way: its answer ends the silence.
 //! A write under a write lock passes none over: what lies on handoffs is not seen by the next who takes the lock, for
 //! whom primaries speak.
+//! What a silent device did not answer in time has been counted against it, as any failure. It may be left alone for
+//! that, and is asked for its silence all the same: its answer ends both.
 //! Always holds: no device is given up; where all are silent, all are asked and waited for as if none were.
-//! Deliberately absent: nodes that fail or refuse (`suppression.rs`).
+//! Deliberately absent: nodes that fail or refuse otherwise (`suppression.rs`).
 
 use crate::nodes::Node;
 use crate::shared::Shared;
@@ -15,6 +17,16 @@ use peer::{Call, Target, Timeouts};
 use vocabulary::{PolicyIndex, Timestamp};
 
 impl Shared {
+    /// Whether `node`, to which `call` would have gone, is left alone for its failures.
+    pub(crate) fn is_left_alone(&self, node: &Node, call: impl FnOnce() -> Call) -> bool {
+        let is_suppressed = self.suppression.is_suppressed(node);
+        if is_suppressed {
+            // They may be over with its silence.
+            self.is_silent(node, call);
+        }
+        is_suppressed
+    }
+
     /// Whether `node`, to which `call` would have gone, is to be passed over.
     pub(crate) fn is_silent(&self, node: &Node, call: impl FnOnce() -> Call) -> bool {
         if !self.silence.is_silent(node) {
@@ -25,16 +37,16 @@ impl Shared {
             return false;
         }
         if let Some(asked) = self.silence.probe(node) {
-            let (peers, call) = (self.peers.clone(), head_of(call));
+            let (peers, suppression, call) = (self.peers.clone(), self.suppression.clone(), head_of(call));
             let (ip, port) = node.address(&call.context);
-            let ip = ip.clone();
+            let (ip, node) = (ip.clone(), node.clone());
             let timeouts = Timeouts {
                 connect: self.options.conn_timeout,
                 response: self.options.node_timeout,
             };
             self.world.spawn(async move {
-                if peers.send(&ip, port, call, timeouts).await.is_ok() {
-                    asked.answered();
+                if peers.send(&ip, port, call, timeouts).await.is_ok() && asked.answered() {
+                    suppression.forgive(&node);
                 }
             });
         }

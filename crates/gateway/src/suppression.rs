@@ -63,6 +63,11 @@ impl Suppression {
         tracing::warn!(node = %node.ip, port = node.port, device = %node.device, errors, "{what}");
     }
 
+    /// What it failed to do says nothing of it any more.
+    pub fn forgive(&self, node: &Node) {
+        self.failing.lock().remove(node);
+    }
+
     /// Its device is gone: leave it alone at once.
     pub fn out_of_service(&self, node: &Node) {
         self.add(node, self.limit.saturating_add(1));

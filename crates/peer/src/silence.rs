@@ -51,18 +51,17 @@ pub struct Silence<K> {
 pub struct AskedDevice<K: Clone + Eq + Hash + Display>(Option<(Arc<Silence<K>>, K)>);
 
 impl<K: Clone + Eq + Hash + Display> AskedDevice<K> {
-    /// The device has answered.
-    pub fn answered(mut self) {
-        if let Some((silence, device)) = self.0.take() {
-            silence.end(&device, true);
-        }
+    /// The device has answered. Whether it was silent until now.
+    pub fn answered(mut self) -> bool {
+        let ended = self.0.take().map(|(silence, device)| silence.note(&device, 1, true));
+        ended.unwrap_or_default()
     }
 }
 
 impl<K: Clone + Eq + Hash + Display> Drop for AskedDevice<K> {
     fn drop(&mut self) {
         if let Some((silence, device)) = self.0.take() {
-            silence.end(&device, false);
+            silence.note(&device, 1, false);
         }
     }
 }
@@ -166,11 +165,9 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
         }
     }
 
-    /// `device` has answered a request that was not counted.
-    pub fn has_answered(&self, device: &K) {
-        if !self.timeout.is_zero() {
-            self.note(device, 0, true);
-        }
+    /// `device` has answered a request that was not counted. Whether it was silent until now.
+    pub fn has_answered(&self, device: &K) -> bool {
+        !self.timeout.is_zero() && self.note(device, 0, true)
     }
 
     /// How long a device may leave all its requests unanswered (`silence_timeout`).
@@ -196,17 +193,13 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
         self.timeout.saturating_sub(unanswered_for)
     }
 
-    fn end(&self, device: &K, has_answered: bool) {
-        self.note(device, 1, has_answered);
-    }
-
-    /// So many requests have ended.
-    fn note(&self, device: &K, ended: u32, has_answered: bool) {
+    /// So many requests have ended. Whether that ended its silence.
+    fn note(&self, device: &K, ended: u32, has_answered: bool) -> bool {
         let now = self.clock.elapsed();
         let was_silent_for = {
             let mut devices = self.devices.lock();
             let Some(state) = devices.get_mut(device) else {
-                return;
+                return false;
             };
             state.waiting = state.waiting.saturating_sub(ended);
             let unanswered_for = now.saturating_sub(state.since);
@@ -225,6 +218,7 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
                 unanswered_for.as_secs_f64()
             );
         }
+        was_silent_for.is_some()
     }
 }
 
@@ -282,7 +276,7 @@ mod tests {
         assert_eq!((silence.times(), silence.silent()), (1, 1));
         drop(first);
         assert!(silence.is_silent(&"d1"));
-        second.answered();
+        assert!(second.answered(), "it was silent");
         assert!(!silence.is_silent(&"d1"));
         assert_eq!((silence.times(), silence.silent()), (1, 0));
         assert!(silence.devices.lock().is_empty());
@@ -295,11 +289,11 @@ mod tests {
         for _ in 0..10 {
             let other = silence.asked(&"d");
             clock.pass(900);
-            other.answered();
+            assert!(!other.answered(), "it was not silent");
             assert!(!silence.is_silent(&"d"));
         }
         clock.pass(900);
-        silence.has_answered(&"d");
+        assert!(!silence.has_answered(&"d"));
         clock.pass(900);
         assert!(
             !silence.is_silent(&"d"),
@@ -307,7 +301,7 @@ mod tests {
         );
         clock.pass(100);
         assert!(silence.is_silent(&"d"));
-        silence.has_answered(&"d");
+        assert!(silence.has_answered(&"d"));
         assert!(!silence.is_silent(&"d"));
     }
 

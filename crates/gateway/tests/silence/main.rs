@@ -6,246 +6,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
-use arc_swap::ArcSwap;
+mod cluster;
+
 use bytes::Bytes;
-use gateway::{Gateway, GatewayOptions, Rings, Shared};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use parking_lot::Mutex;
-use peer::{Address, Body, Call, HttpService, Peers, Response, Service};
-use placement::{Device, Ring, RingBuilder};
+use cluster::{HOUR, SILENCE, cluster, cluster_with, large, small};
+use gateway::GatewayOptions;
+use http::{HeaderValue, Method};
 use request_pipeline::{LockName, LockRefusal};
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
-use vocabulary::{EntityPath, HashPrefix, Policies, PolicyIndex};
-use world::World;
-
-const SILENCE: Duration = Duration::from_millis(100);
-const HOUR: Duration = Duration::from_secs(3600);
-
-#[derive(Clone)]
-struct Stored {
-    bytes: Bytes,
-    at: &'static str,
-}
-
-struct Node {
-    is_stopped: watch::Sender<bool>,
-    objects: Mutex<HashMap<String, Stored>>,
-    /// Requests about objects that have reached it.
-    asked: AtomicUsize,
-}
-
-#[async_trait::async_trait]
-impl Service for Node {
-    async fn call(&self, call: Call) -> Response {
-        let call = call.into_raw();
-        let Address::Entity(target) = call.address.clone() else {
-            return answer(400, &[]);
-        };
-        if target.path.object.is_none() {
-            return answer(
-                204,
-                &[("x-backend-storage-policy-index", "0"), ("x-backend-timestamp", "1")],
-            );
-        }
-        self.asked.fetch_add(1, SeqCst);
-        self.is_stopped
-            .subscribe()
-            .wait_for(|is_stopped| !is_stopped)
-            .await
-            .unwrap();
-        let key = target.path.path();
-        let stored = self.objects.lock().get(&key).cloned();
-        match (call.method.as_str(), stored) {
-            ("PUT", _) => match call.body.collect(1 << 20).await {
-                Ok(bytes) => {
-                    self.objects.lock().insert(
-                        key,
-                        Stored {
-                            bytes,
-                            at: "1700000000.00000",
-                        },
-                    );
-                    answer(201, &[])
-                }
-                Err(_) => answer(499, &[]),
-            },
-            ("LOCK", _) => answer(201, &[("x-backend-timestamp", "1700000000.00000")]),
-            (_, None) => answer(404, &[]),
-            ("DELETE", _) => {
-                self.objects.lock().remove(&key);
-                answer(204, &[])
-            }
-            ("POST", _) => answer(202, &[]),
-            (_, Some(Stored { bytes, at })) => {
-                answer(200, &[("x-timestamp", at), ("etag", "e")]).map(|_| Body::whole(bytes))
-            }
-        }
-    }
-}
-
-fn answer(code: u16, headers: &[(&'static str, &str)]) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::from_u16(code).unwrap();
-    for (name, value) in headers {
-        response
-            .headers_mut()
-            .insert(*name, HeaderValue::from_str(value).unwrap());
-    }
-    response
-}
-
-struct Cluster {
-    gateway: Gateway,
-    /// The primaries of `/v1/a/c/o`, then its handoffs.
-    nodes: Vec<Arc<Node>>,
-}
-
-fn cluster(count: u16) -> Cluster {
-    let world = World::real();
-    let mut builder = RingBuilder::new(6, 3.0, 1).unwrap();
-    let mut peers = Peers::new(world.clone());
-    let mut nodes = Vec::new();
-    for port in 1..=count {
-        let device = Device {
-            region: 1,
-            zone: u32::from(port),
-            weight: 1.0,
-            ip: "node".into(),
-            port,
-            device: format!("d{port}"),
-            ..Device::default()
-        };
-        builder.add(device).unwrap();
-        let node = Arc::new(Node {
-            is_stopped: watch::Sender::new(false),
-            objects: Mutex::default(),
-            asked: AtomicUsize::new(0),
-        });
-        peers.register("node", port, node.clone());
-        nodes.push(node);
-    }
-    builder.rebalance(7, 0).unwrap();
-    let ring = Arc::new(ArcSwap::from_pointee(Ring::new(builder.to_ring().unwrap())));
-    let hash = HashPrefix::new("p", "s").unwrap();
-    let live = ring.load_full();
-    let partition = live.partition_of(&hash.object("a", "c", "o").0);
-    let order = live.primaries(partition).into_iter().chain(live.handoffs(partition));
-    let nodes = order
-        .map(|device| nodes[usize::from(device.port) - 1].clone())
-        .collect();
-    let rings = Rings {
-        account: ring.clone(),
-        container: ring.clone(),
-        objects: BTreeMap::from([(PolicyIndex(0), ring)]),
-        policies: Policies::default(),
-        hash,
-        nodes: gateway::nodes::NodeTables::default(),
-    };
-    let options = GatewayOptions {
-        silence_timeout: SILENCE,
-        node_timeout: HOUR,
-        recoverable_node_timeout: HOUR,
-        client_timeout: HOUR,
-        post_quorum_timeout: HOUR,
-        ..GatewayOptions::default()
-    };
-    let shared = Shared::new(world, options, rings, Arc::new(peers), None);
-    Cluster {
-        gateway: Gateway::new(shared, vec![]),
-        nodes,
-    }
-}
-
-impl Cluster {
-    fn stop(&self, places: impl IntoIterator<Item = usize>) {
-        for place in places {
-            self.nodes[place].is_stopped.send_replace(true);
-        }
-    }
-
-    fn go_on(&self, places: impl IntoIterator<Item = usize>) {
-        for place in places {
-            self.nodes[place].is_stopped.send_replace(false);
-        }
-    }
-
-    /// Stops a node, and asks until it is known to say nothing.
-    async fn silence(&self, place: usize) {
-        self.stop([place]);
-        for _ in 0..1000 {
-            // A read asks one of the three first.
-            self.ask(Method::HEAD, &[], Bytes::new()).await;
-            if self.gateway.silence().silent() > 0 {
-                return;
-            }
-        }
-        panic!("it was not noticed");
-    }
-
-    async fn ask(&self, method: Method, headers: &[(&'static str, &str)], body: Bytes) -> (u16, Bytes) {
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            map.insert(*name, HeaderValue::from_str(value).unwrap());
-        }
-        map.insert("content-length", HeaderValue::from(body.len()));
-        let mut request = http::Request::new(match body.len() {
-            0..1000 => Body::whole(body),
-            length => {
-                let chunks: Vec<_> = body
-                    .chunks(5000)
-                    .map(|chunk| Ok(Bytes::copy_from_slice(chunk)))
-                    .collect();
-                Body::stream(futures_util::stream::iter(chunks), Some(length as u64))
-            }
-        });
-        (*request.method_mut(), *request.headers_mut()) = (method, map);
-        *request.uri_mut() = "/v1/a/c/o".parse().unwrap();
-        let response = self.gateway.serve(request, "127.0.0.1:1".parse().unwrap()).await;
-        (
-            response.status().as_u16(),
-            response.into_body().collect(1 << 30).await.unwrap(),
-        )
-    }
-
-    async fn status(&self, method: Method, body: Bytes) -> u16 {
-        self.ask(method, &[], body).await.0
-    }
-
-    fn put_on(&self, places: impl IntoIterator<Item = usize>, bytes: &Bytes, at: &'static str) {
-        for place in places {
-            let stored = Stored {
-                bytes: bytes.clone(),
-                at,
-            };
-            self.nodes[place].objects.lock().insert("/a/c/o".into(), stored);
-        }
-    }
-
-    /// Places that hold exactly `bytes`.
-    fn holders(&self, bytes: &Bytes) -> Vec<usize> {
-        let has = |place: &usize| {
-            let objects = self.nodes[*place].objects.lock();
-            objects.get("/a/c/o").is_some_and(|stored| stored.bytes == bytes)
-        };
-        (0..self.nodes.len()).filter(has).collect()
-    }
-
-    fn asked(&self, place: usize) -> usize {
-        self.nodes[place].asked.load(SeqCst)
-    }
-}
-
-fn small() -> Bytes {
-    Bytes::from_static(b"small")
-}
-
-fn large() -> Bytes {
-    (0..300_000u32).map(|i| (i * 7 / 3 % 251) as u8).collect()
-}
+use vocabulary::{EntityPath, PolicyIndex};
 
 /// Reads end at once, whatever they find, and no request reaches the node but one that finds out whether it answers.
 #[tokio::test]
@@ -433,6 +203,35 @@ async fn a_node_that_answers_again_is_asked_again() {
         assert_eq!(cluster.status(Method::GET, Bytes::new()).await, 200);
     }
     assert!(cluster.asked(0) > asked);
+}
+
+/// What it did not answer in time was counted against it, so that it was left alone; that is over with its silence.
+#[tokio::test]
+async fn a_node_that_answers_again_is_not_left_alone() {
+    let options = GatewayOptions {
+        error_suppression_limit: 0,
+        error_suppression_interval: HOUR,
+        ..GatewayOptions::default()
+    };
+    for bytes in [small(), large()] {
+        for method in [Method::GET, Method::PUT] {
+            let cluster = cluster_with(5, options.clone(), 3 * SILENCE);
+            cluster.put_on(0..3, &bytes, "1");
+            cluster.silence(0).await;
+            // It waits for the node until its time is over.
+            let lock = [("x-backend-write-lock", "l")];
+            assert_eq!(cluster.ask(Method::PUT, &lock, bytes.clone()).await.0, 201);
+            cluster.go_on([0]);
+            let until = Instant::now() + Duration::from_secs(30);
+            while cluster.gateway.silence().silent() > 0 {
+                cluster.status(method.clone(), bytes.clone()).await;
+                assert!(Instant::now() < until, "it is not asked whether it answers");
+            }
+            cluster.nodes[0].objects.lock().clear();
+            assert_eq!(cluster.status(Method::PUT, bytes.clone()).await, 201);
+            assert_eq!(cluster.holders(&bytes)[0], 0);
+        }
+    }
 }
 
 /// Most primaries have to grant a lock. One that is silent is not waited for; where two are, both are.
