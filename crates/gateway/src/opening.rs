@@ -4,6 +4,7 @@
 //! while it is asked (`silence.rs`). Where no handoff is left, such a replica is put off: its nodes are asked after
 //! all, and waited for, if the others make no quorum. An upload under a write lock waits for its primaries.
 //! Always holds: the wait for a node's word is counted as one for an answer, the time in which the body flows is not.
+//! A call whose answer nothing waits for any more has `node_timeout` to end.
 //! Deliberately absent: the body (`fan.rs`), what the answers mean (`put_object.rs`).
 
 use crate::backend::Reply;
@@ -170,14 +171,23 @@ impl Opening<'_> {
 
     /// The call runs by itself while its body is fed; its answer comes through the receiver.
     fn send_in_background(&self, node: Node, call: Call) -> oneshot::Receiver<Option<Reply>> {
-        let (answer, receiver) = oneshot::channel();
+        let (mut answer, receiver) = oneshot::channel();
         let shared = self.shared.clone();
         self.shared.world.clone().spawn(async move {
             // The head of the answer comes after the whole body: its deadline is the body's pace.
             let limit = std::time::Duration::from_secs(365 * 24 * 3600);
-            let reply = match shared.ask_patiently(&node, call, limit).await {
-                Some(response) => shared.whole(&node, response, shared.options.node_timeout).await,
-                None => None,
+            let asking = pin!(async {
+                let response = shared.ask_patiently(&node, call, limit).await?;
+                shared.whole(&node, response, shared.options.node_timeout).await
+            });
+            // A node that hangs would keep the connections of all uploads that went on without it.
+            let given_up = async {
+                answer.closed().await;
+                shared.world.clock.sleep(shared.options.node_timeout).await;
+            };
+            let reply = match select(asking, pin!(given_up)).await {
+                Either::Left((reply, _)) => reply,
+                Either::Right(_) => return,
             };
             // The upload may have been given up.
             let _ = answer.send(reply);

@@ -114,6 +114,20 @@ async fn an_upload_goes_on_when_its_node_falls_silent() {
     assert_eq!(cluster.holders(&bytes), [0, 2, 3]);
 }
 
+/// The calls of uploads that went on without a node end after its time, whatever it does.
+#[tokio::test]
+async fn a_node_that_hangs_keeps_no_calls_of_uploads() {
+    let (cluster, bytes) = (cluster_with(5, GatewayOptions::default(), 3 * SILENCE), large());
+    cluster.stop([0]);
+    assert_eq!(cluster.status(Method::PUT, bytes.clone()).await, 201);
+    assert_eq!(cluster.holders(&bytes), [1, 2, 3]);
+    let until = Instant::now() + Duration::from_secs(30);
+    while cluster.under_way(0) > 0 {
+        tokio::time::sleep(SILENCE / 10).await;
+        assert!(Instant::now() < until);
+    }
+}
+
 /// Three nodes for three replicas: nothing takes its place, and nothing waits for it.
 #[tokio::test]
 async fn without_a_handoff_a_quorum_is_enough() {
