@@ -6,7 +6,7 @@
 //! `node_timeout` for one chunk is left behind; too few replicas end the upload at once.
 
 use crate::backend::Reply;
-use crate::fan_out::{self, Attempts};
+use crate::fan_out::{self, Attempts, Missing};
 use crate::nodes::Node;
 use crate::shared::Shared;
 use crate::upload_body::UploadBody;
@@ -125,6 +125,6 @@ impl Fan<'_> {
                 reply.into()
             }));
         }
-        fan_out::gather(&shared, answers, self.quorum).await
+        fan_out::gather(&shared, answers, self.quorum, Missing::IsAnAnswer).await
     }
 }

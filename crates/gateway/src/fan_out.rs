@@ -3,8 +3,10 @@
 //! Each replica has its own attempt, which begins with its primary and goes on through the shared
 //! handoffs while nodes fail. Once enough replicas agree the others get a moment more
 //! (`post_quorum_timeout`), then finish in the background.
-//! Silent nodes (`silence.rs`) are passed over. Where no handoff is left, the attempt is put off: it asks them after
-//! all if the others make no quorum. Otherwise each write would wait for a node that hangs, and requests to it pile up.
+//! Silent nodes (`silence.rs`) are passed over, and so is one that becomes silent while it is asked: the request to it
+//! goes on by itself. A write under a write lock waits for its primaries. Where no handoff is left, the attempt is put
+//! off: it asks silent nodes after all if the others make no quorum. Otherwise each write would wait for a node that
+//! hangs, and requests to it pile up.
 //! Always holds: a handoff is used by one replica only; an attempt that was begun is ended, whether
 //! or not anybody waits for it.
 
@@ -12,12 +14,15 @@ use crate::backend::Reply;
 use crate::nodes::Node;
 use crate::route::{HandoffCount, Route};
 use crate::shared::Shared;
+use crate::silence::is_under_lock;
 use futures_util::StreamExt;
+use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use peer::Call;
 use peer::message::Message;
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use vocabulary::Timestamp;
@@ -111,11 +116,26 @@ pub(crate) async fn change(shared: &Arc<Shared>, route: &Route, make_call: MakeC
     write_as(shared, route, make_call, Missing::AskOthers).await
 }
 
-/// What the 404 of a primary means.
+/// The same of a deletion: a node that had nothing has taken note of it too.
+pub(crate) async fn delete(shared: &Arc<Shared>, route: &Route, make_call: MakeCall) -> Vec<Reply> {
+    write_as(shared, route, make_call, Missing::IsDone).await
+}
+
+/// What a 404 means.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Missing {
+pub(crate) enum Missing {
     IsAnAnswer,
+    /// With others that have deleted it there is no need to ask silent nodes whether they have it.
+    IsDone,
+    /// From a primary.
     AskOthers,
+}
+
+impl Missing {
+    /// Whether silent nodes need not be asked after all.
+    fn suffices(self, statuses: &[u16], quorum: usize) -> bool {
+        self == Self::IsDone && quorum::best_reading_as(statuses, quorum, 404, 204).is_some()
+    }
 }
 
 async fn write_as(shared: &Arc<Shared>, route: &Route, make_call: MakeCall, missing: Missing) -> Vec<Reply> {
@@ -135,9 +155,12 @@ async fn write_as(shared: &Arc<Shared>, route: &Route, make_call: MakeCall, miss
         attempts.push(Box::pin(attempt.begin(spares, primary)));
     }
     let (gathering, quorum) = (shared.clone(), quorum::size(route.replicas()));
-    to_its_end(shared, async move { gather(&gathering, attempts, quorum).await })
-        .await
-        .unwrap_or_default()
+    to_its_end(
+        shared,
+        async move { gather(&gathering, attempts, quorum, missing).await },
+    )
+    .await
+    .unwrap_or_default()
 }
 
 /// Runs work that a client has set in motion to its end, even when the client leaves and nothing waits
@@ -153,7 +176,12 @@ pub(crate) async fn to_its_end<T: Send + 'static>(
 }
 
 /// Collects replies until a quorum agrees, then a moment longer.
-pub(crate) async fn gather(shared: &Arc<Shared>, mut attempts: Attempts, quorum: usize) -> Vec<Reply> {
+pub(crate) async fn gather(
+    shared: &Arc<Shared>,
+    mut attempts: Attempts,
+    quorum: usize,
+    missing: Missing,
+) -> Vec<Reply> {
     let mut replies: Vec<Reply> = Vec::with_capacity(attempts.len());
     let mut statuses: Vec<u16> = Vec::with_capacity(attempts.len());
     let mut put_off = Vec::new();
@@ -167,6 +195,9 @@ pub(crate) async fn gather(shared: &Arc<Shared>, mut attempts: Attempts, quorum:
         AttemptEnd::PutOff(again) => Some(again),
     };
     while !quorum::is_reached(&statuses, quorum) {
+        if attempts.is_empty() && missing.suffices(&statuses, quorum) {
+            break;
+        }
         if attempts.is_empty() || !quorum::is_possible(statuses.len() + attempts.len(), quorum) {
             attempts.extend(put_off.drain(..));
         }
@@ -208,15 +239,13 @@ impl Attempt {
         while let Some(node) = candidate {
             let call = || (self.make_call)(self.replica, &node);
             if !self.shared.is_left_alone(&node, call) {
-                if self.shared.is_silent(&node, call) {
-                    silent.push(node);
-                } else {
-                    if is_handoff {
-                        spares.note_use(&self.shared);
+                match self.ask_unless_silent(node, is_handoff.then_some(&spares)).await {
+                    Ok(reply) => {
+                        if let Some(reply) = self.ends_with(reply, &mut not_there) {
+                            return AttemptEnd::Answered(reply);
+                        }
                     }
-                    if let Some(reply) = self.ask(&node, &mut not_there).await {
-                        return AttemptEnd::Answered(reply);
-                    }
+                    Err(node) => silent.push(node),
                 }
             }
             candidate = spares.next();
@@ -228,29 +257,73 @@ impl Attempt {
         }
     }
 
-    /// Asks silent nodes after all.
-    async fn ask_silent(self, silent: Vec<Node>, mut not_there: Option<Reply>) -> AttemptEnd {
+    /// Asks `node`, of `spares` where it is a handoff, until it is silent.
+    async fn ask_unless_silent(&self, node: Node, spares: Option<&Arc<Spares>>) -> Result<Option<Reply>, SilentNode> {
+        let shared = &self.shared;
+        if shared.is_silent(&node, || (self.make_call)(self.replica, &node)) {
+            return Err(SilentNode::Unasked(node));
+        }
+        if let Some(spares) = spares {
+            spares.note_use(shared);
+        }
+        let call = (self.make_call)(self.replica, &node);
+        if is_under_lock(&call.message) {
+            return Ok(ask(shared.clone(), node, call).await);
+        }
+        let asking = Box::pin(ask(shared.clone(), node.clone(), call));
+        match select(asking, pin!(shared.silence.becomes_silent(&node))).await {
+            Either::Left((reply, _)) => Ok(reply),
+            Either::Right((_, asking)) => {
+                let (done, answer) = oneshot::channel();
+                // Nothing may wait for it any more.
+                shared.world.spawn(async move { drop(done.send(asking.await)) });
+                Err(SilentNode::Asked(answer))
+            }
+        }
+    }
+
+    /// Asks silent nodes after all, or waits for them.
+    async fn ask_silent(self, silent: Vec<SilentNode>, mut not_there: Option<Reply>) -> AttemptEnd {
         for node in silent {
-            if let Some(reply) = self.ask(&node, &mut not_there).await {
+            let reply = match node {
+                SilentNode::Unasked(node) => {
+                    let call = (self.make_call)(self.replica, &node);
+                    ask(self.shared.clone(), node, call).await
+                }
+                SilentNode::Asked(answer) => answer.await.ok().flatten(),
+            };
+            if let Some(reply) = self.ends_with(reply, &mut not_there) {
                 return AttemptEnd::Answered(reply);
             }
         }
         not_there.into()
     }
 
-    /// The answer of `node` if it ends the attempt; a 404 that does not is kept.
-    async fn ask(&self, node: &Node, not_there: &mut Option<Reply>) -> Option<Reply> {
-        let limit = self.shared.options.node_timeout;
-        let call = (self.make_call)(self.replica, node);
-        let response = self.shared.ask(node, call, limit).await?;
-        if response.status().is_server_error() {
-            return None;
-        }
-        let reply = self.shared.whole(node, response, limit).await?;
-        if reply.status != 404 || self.missing == Missing::IsAnAnswer {
+    /// The reply if it ends the attempt; a 404 that does not is kept.
+    fn ends_with(&self, reply: Option<Reply>, not_there: &mut Option<Reply>) -> Option<Reply> {
+        let reply = reply?;
+        if reply.status != 404 || self.missing != Missing::AskOthers {
             return Some(reply);
         }
         not_there.get_or_insert(reply);
         None
     }
+}
+
+/// A node that was passed over.
+enum SilentNode {
+    /// It was silent before.
+    Unasked(Node),
+    /// It became silent: the answer to what it was asked.
+    Asked(oneshot::Receiver<Option<Reply>>),
+}
+
+/// The answer of `node`, unless it failed.
+async fn ask(shared: Arc<Shared>, node: Node, call: Call) -> Option<Reply> {
+    let limit = shared.options.node_timeout;
+    let response = shared.ask(&node, call, limit).await?;
+    if response.status().is_server_error() {
+        return None;
+    }
+    shared.whole(&node, response, limit).await
 }

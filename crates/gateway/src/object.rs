@@ -177,7 +177,7 @@ async fn write(
     loop {
         let replies = match request.method {
             Method::POST => fan_out::change(shared, &object.route, make_call.clone()).await,
-            _ => fan_out::write(shared, &object.route, make_call.clone()).await,
+            _ => fan_out::delete(shared, &object.route, make_call.clone()).await,
         };
         let answered = (replies.len(), object.route.replicas());
         if time.is_final(&shared.write_clock, &object.path, &replies, answered)? {

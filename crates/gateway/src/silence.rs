@@ -55,7 +55,7 @@ impl Shared {
 }
 
 /// Whether it is a write that counts only while a write lock is held.
-fn is_under_lock(message: &Message) -> bool {
+pub(crate) fn is_under_lock(message: &Message) -> bool {
     match message {
         Message::PutObject(put) => put.write_lock.is_some(),
         Message::PostObject(post) => post.write_lock.is_some(),

@@ -114,6 +114,31 @@ async fn an_upload_goes_on_when_its_node_falls_silent() {
     assert_eq!(cluster.holders(&bytes), [0, 2, 3]);
 }
 
+/// They are not known to be silent yet: handoffs take what they do not, and they take it themselves when they go on.
+#[tokio::test]
+async fn a_write_goes_on_when_its_nodes_fall_silent() {
+    let cluster = cluster(5);
+    cluster.stop([0, 1]);
+    assert_eq!(cluster.status(Method::PUT, small()).await, 201);
+    assert_eq!(cluster.holders(&small()), [2, 3, 4]);
+    cluster.go_on([0, 1]);
+    let until = Instant::now() + Duration::from_secs(30);
+    while cluster.holders(&small()).len() < 5 {
+        tokio::time::sleep(SILENCE / 10).await;
+        assert!(Instant::now() < until);
+    }
+}
+
+/// One primary has deleted it, and a handoff that never had it has taken note: that is a quorum.
+#[tokio::test]
+async fn a_deletion_waits_for_no_silent_node_where_others_have_taken_note() {
+    let cluster = cluster(4);
+    cluster.put_on(0..3, &small(), "1");
+    cluster.silence(0).await;
+    cluster.silence(1).await;
+    assert_eq!(cluster.status(Method::DELETE, Bytes::new()).await, 204);
+}
+
 /// The calls of uploads that went on without a node end after its time, whatever it does.
 #[tokio::test]
 async fn a_node_that_hangs_keeps_no_calls_of_uploads() {
