@@ -69,7 +69,10 @@ async fn rows_of_a_silent_server_are_kept_at_once() {
     assert_eq!((pending(), listing.asked.load(SeqCst)), (1, 1));
     for number in 2..10 {
         written(&server, number).await;
-        assert_eq!(listing.asked.load(SeqCst), 1, "one request is under way, and no other");
+        assert!(
+            listing.asked.load(SeqCst) <= 2,
+            "the first waits, one asks whether it answers again, and no other"
+        );
     }
     assert_eq!(server.silence().silent(), 1);
     assert_eq!(pending(), 9, "each row is kept");
@@ -84,8 +87,7 @@ async fn rows_of_a_silent_server_are_kept_at_once() {
         }
     }
     written(&server, 10).await;
-    // A row from before may have waited for its turn until now, and gone there as well.
-    assert!(listing.asked.load(SeqCst) >= 2);
+    assert!(listing.asked.load(SeqCst) >= 3);
     assert_eq!(pending(), 0, "it has the row");
 }
 

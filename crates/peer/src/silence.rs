@@ -3,7 +3,8 @@
 //! A node that hangs (its kernel, a controller, SIGSTOP) accepts connections and never answers: each request to it
 //! costs its whole time-out. A device is *silent* once requests have been under way to it for `silence_timeout` and it
 //! has answered none of them. It stays silent until it answers one: senders pass it over, and one request at a time
-//! ([`Silence::probe`]) finds out whether it answers again.
+//! ([`Silence::probe`]) finds out whether it answers again, beside those that wait: one of them may wait for a reason
+//! of its own.
 //! Always holds: a device that answers any request in time is not silent, however slow it is; an answer with any status
 //! ends the silence at once; the map holds devices with requests under way and up to [`MOST_SILENT`] silent ones,
 //! whatever devices a peer has rows sent to.
@@ -32,6 +33,8 @@ struct DeviceState {
     /// When it answered last, or when the first of those requests left.
     since: Duration,
     is_silent: bool,
+    /// A request that finds out whether it answers again is under way.
+    is_probed: bool,
     /// When it was passed over last.
     passed_over: Duration,
 }
@@ -48,21 +51,40 @@ pub struct Silence<K> {
 
 /// A request under way to a device, from its sending to the head of its answer. Dropped, it has ended without one.
 #[must_use]
-pub struct AskedDevice<K: Clone + Eq + Hash + Display>(Option<(Arc<Silence<K>>, K)>);
+pub struct AskedDevice<K: Clone + Eq + Hash + Display> {
+    /// Until it has ended. `None` where no device is ever silent.
+    under_way: Option<(Arc<Silence<K>>, K)>,
+    is_probe: bool,
+}
 
 impl<K: Clone + Eq + Hash + Display> AskedDevice<K> {
     /// The device has answered. Whether it was silent until now.
     pub fn answered(mut self) -> bool {
-        let ended = self.0.take().map(|(silence, device)| silence.note(&device, 1, true));
-        ended.unwrap_or_default()
+        self.end(true)
     }
+
+    fn end(&mut self, has_answered: bool) -> bool {
+        let ended = match self.is_probe {
+            true => Ended::Probe,
+            false => Ended::Request,
+        };
+        let under_way = self.under_way.take();
+        under_way.is_some_and(|(silence, device)| silence.note(&device, ended, has_answered))
+    }
+}
+
+/// What is under way to a device no longer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// It was not counted.
+    Nothing,
+    Request,
+    Probe,
 }
 
 impl<K: Clone + Eq + Hash + Display> Drop for AskedDevice<K> {
     fn drop(&mut self) {
-        if let Some((silence, device)) = self.0.take() {
-            silence.note(&device, 1, false);
-        }
+        self.end(false);
     }
 }
 
@@ -80,7 +102,10 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
     /// A request leaves for `device`.
     pub fn asked(self: &Arc<Self>, device: &K) -> AskedDevice<K> {
         if self.timeout.is_zero() {
-            return AskedDevice(None);
+            return AskedDevice {
+                under_way: None,
+                is_probe: false,
+            };
         }
         let now = self.clock.elapsed();
         let mut devices = self.devices.lock();
@@ -91,6 +116,7 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
                     waiting: 1,
                     since: now,
                     is_silent: false,
+                    is_probed: false,
                     passed_over: now,
                 };
                 if devices.len() >= MOST_SILENT {
@@ -99,18 +125,25 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
                 devices.insert(device.clone(), state);
             }
         }
-        AskedDevice(Some((self.clone(), device.clone())))
+        AskedDevice {
+            under_way: Some((self.clone(), device.clone())),
+            is_probe: false,
+        }
     }
 
-    /// For the request that finds out whether `device` answers again, if that is silent and has no request under way.
+    /// For the request that finds out whether `device` answers again, if that is silent and no such request is under
+    /// way.
     pub fn probe(self: &Arc<Self>, device: &K) -> Option<AskedDevice<K>> {
         let mut devices = self.devices.lock();
         let state = devices.get_mut(device)?;
-        if !state.is_silent || state.waiting > 0 {
+        if !state.is_silent || std::mem::replace(&mut state.is_probed, true) {
             return None;
         }
-        state.waiting = 1;
-        Some(AskedDevice(Some((self.clone(), device.clone()))))
+        state.waiting = state.waiting.saturating_add(1);
+        Some(AskedDevice {
+            under_way: Some((self.clone(), device.clone())),
+            is_probe: true,
+        })
     }
 
     /// Whether `device` is to be passed over.
@@ -167,7 +200,7 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
 
     /// `device` has answered a request that was not counted. Whether it was silent until now.
     pub fn has_answered(&self, device: &K) -> bool {
-        !self.timeout.is_zero() && self.note(device, 0, true)
+        !self.timeout.is_zero() && self.note(device, Ended::Nothing, true)
     }
 
     /// How long a device may leave all its requests unanswered (`silence_timeout`).
@@ -193,15 +226,16 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
         self.timeout.saturating_sub(unanswered_for)
     }
 
-    /// So many requests have ended. Whether that ended its silence.
-    fn note(&self, device: &K, ended: u32, has_answered: bool) -> bool {
+    /// Whether that ended its silence.
+    fn note(&self, device: &K, ended: Ended, has_answered: bool) -> bool {
         let now = self.clock.elapsed();
         let was_silent_for = {
             let mut devices = self.devices.lock();
             let Some(state) = devices.get_mut(device) else {
                 return false;
             };
-            state.waiting = state.waiting.saturating_sub(ended);
+            state.waiting = state.waiting.saturating_sub(u32::from(ended != Ended::Nothing));
+            state.is_probed &= ended != Ended::Probe;
             let unanswered_for = now.saturating_sub(state.since);
             let ended_silence = has_answered && std::mem::take(&mut state.is_silent);
             if has_answered {
@@ -339,14 +373,30 @@ mod tests {
         assert!(silence.probe(&"d").is_none());
         clock.pass(1000);
         assert!(silence.is_silent(&"d"));
-        assert!(silence.probe(&"d").is_none(), "a request is under way");
-        drop(asked);
         let probe = silence.probe(&"d").unwrap();
         assert!(silence.probe(&"d").is_none());
+        drop(asked);
+        assert!(silence.probe(&"d").is_none(), "it is under way still");
         drop(probe);
         assert!(silence.is_silent(&"d"), "a probe without an answer changes nothing");
         silence.probe(&"d").unwrap().answered();
         assert!(!silence.is_silent(&"d"));
+        assert!(silence.devices.lock().is_empty());
+    }
+
+    #[test]
+    fn a_request_that_waits_for_a_reason_of_its_own_does_not_keep_a_device_silent() {
+        let (silence, clock) = silence(1000);
+        let stuck = silence.asked(&"d");
+        clock.pass(1000);
+        assert!(silence.is_silent(&"d"));
+        assert!(silence.probe(&"d").unwrap().answered());
+        assert!(!silence.is_silent(&"d"));
+        clock.pass(999);
+        assert!(!silence.is_silent(&"d"));
+        clock.pass(1);
+        assert!(silence.is_silent(&"d"), "it has answered nothing since");
+        assert!(stuck.answered());
         assert!(silence.devices.lock().is_empty());
     }
 

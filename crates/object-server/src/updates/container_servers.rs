@@ -19,7 +19,8 @@ impl ContainerServers {
         nodes.iter().any(|node| self.silence.is_silent(node))
     }
 
-    /// The answer of `node`; `None` when it was not asked: it is silent, and has a request under way.
+    /// The answer of `node`; `None` when it was not asked: it is silent, and another request finds out whether
+    /// it still is.
     pub(super) async fn ask(&self, node: &UpdateNode, call: Call) -> Option<Result<Response, PeerError>> {
         let asked = match self.silence.is_silent(node) {
             true => self.silence.probe(node)?,
