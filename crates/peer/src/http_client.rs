@@ -2,7 +2,8 @@
 //!
 //! A connection serves one request at a time and goes back to its server's pool once its answer has
 //! been read to the end; one that broke is forgotten. A request that meets a connection which the
-//! other side closed in the meantime is sent again on a new one: a request to a node ([`HttpClient::send`]) when none
+//! other side closed in the meantime is sent again on a new one, and where that is closed below it, as the server makes
+//! room among crowds of others, on a second new one: a request to a node ([`HttpClient::send`]) when none
 //! of it has left, or when it may arrive twice (`repeated.rs`), one of [`HttpClient::fetch`] in any case.
 //! With `Expect: 100-continue` the body waits for the node's word ([`crate::Feed::started`] then
 //! tells the feeder); a node that neither continues nor refuses runs into the response time-out.
@@ -25,6 +26,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::TlsConnector;
 use world::World;
+
+/// Connections that are opened for one request to a node.
+const MOST_OPENED: usize = 2;
 
 /// A server of the pool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -86,10 +90,19 @@ impl HttpClient {
         let (mut request, held) = into_request(&node.authority, call, || self.boundary())?;
         repeated = held.map_or(repeated, Repeated::Held);
         let mut is_repeated = false;
-        for _ in 0..=MAX_IDLE {
-            let Some(connection) = self.take_idle(&node) else { break };
+        let (mut kept, mut opened) = (0..MAX_IDLE + 1, 0..MOST_OPENED);
+        loop {
+            let connection = match kept.next().and_then(|_| self.take_idle(&node)) {
+                Some(connection) => connection,
+                None => {
+                    opened.next();
+                    kept = 0..0;
+                    (self.connector.open(host, port, node.over_tls, timeouts.connect)).await?
+                }
+            };
             request = match self.exchange(connection, request, timeouts.response).await {
                 Ok(exchanged) => return Ok(repeated.judge(self.streaming(node, exchanged), is_repeated)),
+                Err((error, _)) if opened.is_empty() => return Err(error),
                 Err((_, Some(unsent))) => *unsent,
                 // The node may have closed it just as the request left.
                 Err((PeerError::Broken(why), None)) => match once_more(&mut repeated, &node.authority)? {
@@ -102,10 +115,6 @@ impl HttpClient {
                 Err((error, None)) => return Err(error),
             };
         }
-        let opening = self.connector.open(host, port, node.over_tls, timeouts.connect);
-        let exchanged = self.exchange(opening.await?, request, timeouts.response).await;
-        let response = self.streaming(node, exchanged.map_err(|(error, _)| error)?);
-        Ok(repeated.judge(response, is_repeated))
     }
 
     /// Sends a request that may arrive twice to the server of `url` and collects the answer: at most `most` bytes, all

@@ -223,6 +223,46 @@ async fn a_write_of_an_object_is_repeated_and_what_it_finds_of_itself_is_no_refu
     }
 }
 
+/// A server that closes so many connections once it has read a head.
+fn start_crowded(world: &World, closed: usize) -> (u16, Arc<AtomicUsize>) {
+    let listener = world.network.listen("127.0.0.1", 0, 16).unwrap();
+    let port = listener.address().unwrap().port();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let count = connections.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let requests = usize::from(count.fetch_add(1, Ordering::SeqCst) >= closed);
+            tokio::spawn(answer(stream, requests));
+        }
+    });
+    (port, connections)
+}
+
+#[tokio::test]
+async fn what_may_arrive_twice_is_sent_again_when_a_new_connection_ends_below_it() {
+    let put = PutObject {
+        timestamp: Timestamp::from_seconds(1).into(),
+        ..PutObject::new(target())
+    };
+    let conditional = PutObject {
+        if_none_match: Some(HeaderValue::from_static("*")),
+        ..put.clone()
+    };
+    for (message, closed, connections, is_answered) in [
+        (put.clone(), 0, 1, true),
+        (put.clone(), 1, 2, true),
+        (put, 2, 2, false),
+        (conditional, 1, 1, false),
+    ] {
+        let world = World::real();
+        let (port, seen) = start_crowded(&world, closed);
+        let call = Call::new(RequestContext::default(), Message::from(message)).with_body(Body::empty());
+        let answer = HttpClient::new(world).send("127.0.0.1", port, call, TIMEOUTS).await;
+        assert_eq!(answer.is_ok(), is_answered, "{closed}");
+        assert_eq!(seen.load(Ordering::SeqCst), connections, "{closed}");
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_is_too_long_is_refused() {
     let world = World::real();
