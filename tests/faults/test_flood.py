@@ -87,7 +87,7 @@ def test_storage_servers_do_not_notice(make_system):
         client.put("flood", "object", body=b"body")
         assert client.get("flood", "object") == b"body"
         for port in system.layout.ports.values():
-            assert healthy(port), port
+            assert healthy(port, timeout=30), port
 
 
 def test_a_slow_upload_goes_on_where_a_storage_server_waits_for_bytes(make_system):

@@ -163,8 +163,8 @@ def test_a_killed_gateway_tears_nothing_and_leaves_nothing(cluster, what):
     agree(cluster)
     alive = set().union(*(upload.part_names() for upload in uploads if upload.is_new(other)))
     catch_up(cluster)
-    until(lambda: has_parts(cluster, bucket, alive), within=30, what="the parts of objects, and no others")
-    until(lambda: "Uploads" not in other.list_multipart_uploads(Bucket=bucket), within=30, what="no open upload")
+    until(lambda: has_parts(cluster, bucket, alive), what="the parts of objects, and no others")
+    until(lambda: "Uploads" not in other.list_multipart_uploads(Bucket=bucket), what="no open upload")
 
 
 def complete_and_kill(cluster, bucket, key):
@@ -223,8 +223,8 @@ def test_parts_go_that_a_killed_completion_did_not_name(cluster, by):
         wait_a_day()
         one_pass(cluster, seconds_per_day=1)
     catch_up(cluster)
-    until(lambda: has_parts(cluster, bucket, alive), within=30, what="the parts of the object, and no others")
-    until(lambda: "Uploads" not in other.list_multipart_uploads(Bucket=bucket), within=30, what="no open upload")
+    until(lambda: has_parts(cluster, bucket, alive), what="the parts of the object, and no others")
+    until(lambda: "Uploads" not in other.list_multipart_uploads(Bucket=bucket), what="no open upload")
     assert other.get_object(Bucket=bucket, Key=key)["Body"].read() == body
 
 
@@ -420,6 +420,6 @@ def test_scattered_parts_and_much_metadata_fit_where_a_file_system_has_little_ro
     s3.complete_multipart_upload(**which, MultipartUpload=parts)
     found = s3.get_object(Bucket=bucket, Key=key)
     assert found["Metadata"] == metadata and found["Body"].read() == b"".join(b"%d." % number for number in numbers[1:])
-    until(lambda: len(segments(cluster, bucket)) == len(numbers) - 1, within=30, what="the parts of the object, and no others")
+    until(lambda: len(segments(cluster, bucket)) == len(numbers) - 1, what="the parts of the object, and no others")
     for path in disk.find_object(cluster.srv, f"/AUTH_test/{bucket}/{key}"):
         assert len(pickle.dumps(disk.metadata(path), 2)) < 4_000
