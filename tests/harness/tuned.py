@@ -84,7 +84,7 @@ class TunedCluster(Cluster):
 
     def await_service(self, role, node=0):
         ip, port = self.address(role, node)
-        self.services[role, node].wait_for(lambda: self.answers(ip, port), within=120)
+        self.services[role, node].wait_for(lambda: self.answers(ip, port))
 
     def address(self, role, node=0):
         return ("127.0.0.1", self.port) if role == "proxy" else (self.layout.ip(node), self.layout.ports[role, node])
