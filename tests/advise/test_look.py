@@ -437,6 +437,12 @@ def test_listings_on_the_drives_of_objects(ours):
             (ours.etc / name).write_bytes(content)
 
 
+def open_at(port):
+    """Sockets of connections at this port, of 127.0.0.1, that the server has not closed."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return [line for line in lines if line[1] == f"0100007F:{port:04X}" and line[3] in ("01", "08")]  # established, and closed by the client alone
+
+
 def test_limits_that_refuse(ours):
     with other_conf(ours, "proxy", 0, ("[DEFAULT]\n", "[DEFAULT]\nmax_connections = 6\n")):
         client = Client(ours.auth_url)
@@ -450,6 +456,8 @@ def test_limits_that_refuse(ours):
                 assert refused.recv(100)[9:12] in (b"503", b"")  # some are only closed
         for one in open_ones:
             one.close()
+        # A look that comes before the gateway has noticed would find no room, too.
+        until(lambda: not open_at(ours.port), what="the end of all connections")
         cause = first(ours.look("--gateway", f"127.0.0.1:{ours.port}"))
     assert cause["name"] == "limits-refuse"
     assert "20 connections that found no room" in seen(cause) and "6 may be open" in seen(cause)

@@ -117,9 +117,10 @@ def test_a_driver_that_hangs_is_given_up(drivers, tmp_path):
 
 
 def test_an_interrupted_run_ends_on_all_drivers(drivers, tmp_path):
-    (tmp_path / "w.toml").write_text(MOCK.format(runtime="1h"))
-    controller = Process(drivers.command("run", tmp_path / "w.toml", "--json", tmp_path / "r.json", "--clean-up"), tmp_path / "controller")
-    until(lambda: "prepare / prepare" in controller.log.read_text(), within=60, what="the end of the preparation")
+    begun = tmp_path / "begun"
+    (tmp_path / "w.toml").write_text(with_action(MOCK.format(runtime="1h"), "touch", begun))
+    controller = Process(drivers.command("run", tmp_path / "w.toml", "--allow-actions", "--json", tmp_path / "r.json", "--clean-up"), tmp_path / "controller")
+    until(begun.exists, what="the load")
     controller.child.send_signal(signal.SIGINT)
     status = controller.child.wait(120)
     assert status == 1 and "interrupted: " in controller.log.read_text()
