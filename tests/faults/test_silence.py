@@ -34,8 +34,9 @@ def cluster(tmp_path, request):
     if request.config.getoption("--sut") == "openstack":
         pytest.skip("OpenStack's proxies wait for each time-out")
     memcached = Memcached().start()
-    proxy = {"proxy": {"app:proxy-server": PROXY | getattr(request, "param", {})}}
-    cluster = Cluster(Layout(tmp_path / "nodes", nodes=NODES, policies=("gold",), memcached_port=memcached.port, overrides=OVERRIDES | proxy).write(), "martlet")
+    overrides = OVERRIDES | {"proxy": {"app:proxy-server": PROXY | getattr(request, "param", {})}}
+    layout = Layout(tmp_path / "nodes", nodes=NODES, policies=("gold",), memcached_port=memcached.port, overrides=overrides)
+    cluster = Cluster(layout.write(), "martlet")
     yield cluster.start()
     cluster.kill()
     memcached.stop()
