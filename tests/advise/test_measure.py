@@ -175,7 +175,7 @@ def test_nothing_stays_behind_when_it_is_ended(tmp_path, number):
         assert NO_DEVICES or len(loops(pid)) == 2
         begun = children(pid)
         os.kill(pid, number)
-        status = process.child.wait(30)
+        status = process.child.wait(120)
         assert status == (-signal.SIGKILL if number == signal.SIGKILL else 1)
         # After SIGKILL their limits still hold while they end.
         until(lambda: not [words for words in processes() if belongs(pid, [" ".join(words)])], within=300, what="the end of all")
@@ -318,15 +318,17 @@ def test_a_port_that_is_taken_is_named(tmp_path):
 
 
 def test_a_second_measurement_is_told(tmp_path):
-    written = plan(tmp_path, storage_nodes=[1], sizes=[4096])
+    written = plan(tmp_path, storage_nodes=[1], sizes=[4096], seconds=10)
     command = [martlet(), "advise", "measure", written, "--output", tmp_path / "out", "--unlimited"]
     first = Process(command, tmp_path / "log")
     try:
         first.wait_for(lambda: processes(), what="servers")
+        first.child.send_signal(signal.SIGSTOP)  # so that it goes on until the second one has been told
         complaint = advise("measure", written, "--output", tmp_path / "second", "--unlimited", status=1)[1]
+        first.child.send_signal(signal.SIGCONT)
         assert f"another measurement goes on here, of process {first.child.pid} " in complaint and "wait until it has ended" in complaint
         assert not (tmp_path / "second").exists()
-        assert first.child.wait(60) == 0, first.text()
+        assert first.child.wait(120) == 0, first.text()
     finally:
         first.kill()
     # The first one ended, and left nothing that would refuse the next.

@@ -32,7 +32,7 @@ cprefix = "bench-beside-"
 name = "main"
 workers = 4
 interval = "100ms"
-runtime = "6s"
+runtime = "14s"
 operations = [
     {{ type = "write", ratio = 50, cprefix = "bench-beside-", containers = "c(1)", objects = "u(1,20)", sizes = "c(16)KB" }},
     {{ type = "list", ratio = 50, cprefix = "bench-beside-", containers = "c(1)" }},
@@ -48,9 +48,9 @@ containers = "r(1,1)"
 cprefix = "bench-beside-"
 [[action]]
 name = "hang"
-at = "1500ms"
+at = "4s"
 run = ["sh", "-c", "echo stopping; kill -STOP {pid}"]
-until = "4s"
+until = "8s"
 undo = ["kill", "-CONT", "{pid}"]
 [[server]]
 name = "martlet"
@@ -119,12 +119,12 @@ def test_a_server_that_hangs_is_seen_on_the_axis_of_the_load(shared, tmp_path):
     assert before < float((tmp_path / "cold").read_text()) < time.time() and "cold: sh -c date" in said
     main = json.loads((tmp_path / "r.json").read_text())["stages"][1]
     (hang,) = main["actions"]
-    assert 1.5 <= hang["begun"] < hang["undone"] and hang["output"] == "stopping\n" and hang["failures"] == []
+    assert 4 <= hang["begun"] < hang["undone"] and hang["output"] == "stopping\n" and hang["failures"] == []
     phases = {phase["name"]: phase for phase in main["phases"]}
     assert list(phases) == ["before", "hang", "after"]
     assert phases["before"]["succeeded"] > 0 and phases["after"]["succeeded"] > 0 and phases["hang"]["succeeded"] == 0
     server, gone = main["servers"]
-    assert server["failures"] > 0 and server["last_failure"].endswith("no answer in time"), "it hung for two seconds and a half"
+    assert server["failures"] > 0 and server["last_failure"].endswith("no answer in time"), "it hung for four seconds"
     assert server["cpu"] > 0 and server["cpu_per_request"] > 0 and len(server["points"]) >= 3
     assert gone["failures"] >= 2 * len(gone["points"]) and "no connection" in gone["last_failure"]
     events = [row["Event"] for row in csv.DictReader((tmp_path / "csv/s2-main-actions.csv").open())]
@@ -152,7 +152,7 @@ def test_commands_are_undone_on_ctrl_c(tmp_path):
 
 def test_commands_that_fail_are_named_and_a_store_that_is_not_cold_is_not_called_so(tmp_path):
     text = MOCKED.format(folder=tmp_path, more='[[action]]\nname = "second"\nat = "20ms"\nrun = ["sh", "-c", "exit 3"]\n')
-    (tmp_path / "w.toml").write_text(text.replace('"1h"', '"300ms"'))
+    (tmp_path / "w.toml").write_text(text.replace('"1h"', '"5s"'))
     said, _ = bench("run", tmp_path / "w.toml", "--allow-actions", status=1)
     assert "action second failed: sh -c exit 3: exit status: 3" in said and (tmp_path / "up").exists()
     (tmp_path / "w.toml").write_text(text + '[cold]\nrun = ["sh", "-c", "echo no right; exit 1"]\n')

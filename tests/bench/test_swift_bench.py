@@ -12,13 +12,14 @@ THEIRS, OURS = "theirs", "ours"
 
 
 def run(make, *arguments, status=0):
-    """The lines of a run, without time; and what else it said."""
+    """The lines of a run, without time and without those that say how far one is that takes long; and what else it said."""
     program = [openstack("swift-bench")] if make == THEIRS else [martlet(), "bench", "swift"]
     done = subprocess.run([*program, *map(str, arguments)], capture_output=True, text=True, timeout=120)
     assert done.returncode == status, (done.stdout, done.stderr)
     stamp = r"swift-bench \d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (INFO|WARNING) "
     lines = done.stderr.splitlines()
     logged = [re.sub(r"\d+\.\d/s$", "RATE/s", re.sub(stamp, "", line)) for line in lines if re.match(stamp, line)]
+    logged = [line for line in logged if not re.match(r"\d+ (PUTS|GETS|DEL) \[\d+ failures\], ", line)]
     return logged, done.stdout + "\n".join(line for line in lines if not re.match(stamp, line))
 
 

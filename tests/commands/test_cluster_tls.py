@@ -214,7 +214,7 @@ def test_an_authority_is_exchanged_under_load_without_a_restart(cluster):
         assert lasting.goes_on()
         authority.run("drop")
         authority.give_bundle()
-        until(lambda: not lasting.goes_on(), within=30)
+        until(lambda: not lasting.goes_on(), what="the end of the connection")
         step(3, "dropped")
     assert (load.failed, load.wrong) == ([], []) and load.acknowledged
     with pytest.raises((ssl.SSLError, ConnectionError)):
@@ -241,7 +241,7 @@ def test_a_revoked_certificate_is_refused_and_its_connections_end(cluster):
     assert said.splitlines()[0].startswith(f"revoked {replaced}: stolen, serial ")
     assert lasting.goes_on()
     authority.give_bundle()
-    until(lambda: not lasting.goes_on(), within=30)
+    until(lambda: not lasting.goes_on(), what="the end of the connection")
     await_reading(cluster, 1)
     assert other.goes_on()
     with pytest.raises((ssl.SSLError, ConnectionError)):

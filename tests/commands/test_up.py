@@ -70,7 +70,8 @@ def test_the_shape_can_be_chosen_once(up):
     up.start()
     assert len(up.devices) == 3
     Client(up.auth_url).put("c")
-    assert len(list(up.srv.glob("*/containers/**/*.db"))) == 2
+    # The second one may be made behind the answer.
+    until(lambda: len(list(up.srv.glob("*/containers/**/*.db"))) == 2, what="two databases of the container")
     assert up.stop() == 0
     up.arguments = ["--devices", "9", "--replicas", "2", "--tls-cert", "late.pem"]
     up.start()
@@ -109,7 +110,7 @@ def test_stopping_finishes_what_is_running(up, number):
         upload.sendall(b"z" * 10_000)
     assert up.alive()
     assert finish_upload(upload, b"z" * 90_000) == 201
-    until(lambda: not up.alive(), within=30, what="exit")
+    until(lambda: not up.alive(), what="exit")
     assert up.process.child.returncode == 0
     up.start()
     assert Client(up.auth_url).get("c", "o") == b"z" * 200_000
@@ -121,7 +122,7 @@ def test_a_stop_right_after_the_ready_line_is_not_lost(up, number):
     for _ in range(3):
         up.start()
         up.process.signal(number)
-        assert up.process.child.wait(20) == 0
+        assert up.process.child.wait(60) == 0
         up.stop()
 
 

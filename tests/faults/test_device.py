@@ -1,5 +1,9 @@
 """One of four devices removed under load: no request fails; with it back, old and new data are served."""
 
+import contextlib
+import errno
+import itertools
+
 from harness.client import Client
 from harness.load import Load
 from harness.waiting import until
@@ -12,10 +16,14 @@ def go_on(load, changes):
 
 
 def bring_back(away, device):
-    """Mount the device again, over what a write under way may have made in its place."""
-    if device.exists():
-        device.rename(device.parents[1] / f"{device.name}-built-meanwhile")
-    away.rename(device)
+    """Mount the device again, over what a write under way may have made in its place, and may make there once more."""
+    for number in itertools.count():
+        with contextlib.suppress(FileNotFoundError):
+            device.rename(device.parents[1] / f"{device.name}-built-meanwhile-{number}")
+        try:
+            return away.rename(device)
+        except OSError as error:
+            assert error.errno in (errno.ENOTEMPTY, errno.EEXIST), error
 
 
 def test_a_device_goes_and_comes_back(make_system):

@@ -23,12 +23,16 @@ from harness.wire import begin_upload, read_reply
 
 NODES, ENDS = 3, ("completed", "aborted")
 NAMED = b"of the object"
+LONG = {"conn_timeout": 100, "node_timeout": 100, "silence_timeout": 100}
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     overrides = filters.overrides(filters.PIPELINE, s3api={"min_segment_size": "1"})
-    overrides["proxy"]["app:proxy-server"] = {"request_node_count": "1"}  # what is not on its own server is not looked for on one that is stopped
+    # What is not on its own server is not looked for on one that is stopped. Nobody gives that up while a test does what is to come meanwhile.
+    overrides["proxy"]["app:proxy-server"] = {"request_node_count": "1", **LONG}
+    overrides["container"] = {"app:container-server": LONG}
+    overrides["object"] = {"app:object-server": {**LONG, "container_update_timeout": 100}}
     cluster = Gateways(tmp_path_factory.mktemp("cluster"), 2, overrides, policies=("gold",), nodes=NODES, devices=NODES, replicas=1).start()
     yield cluster
     cluster.stop()
@@ -39,7 +43,7 @@ class Upload:
 
     def __init__(self, cluster, bucket):
         self.cluster, self.bucket, self.key = cluster, bucket, "k"
-        self.late, self.other = (client_of(port) for port in cluster.gateway_ports)
+        self.late, self.other = (client_of(port, patience=100) for port in cluster.gateway_ports)
         self.other.create_bucket(Bucket=bucket)
         self.id = self.other.create_multipart_upload(Bucket=bucket, Key=self.key)["UploadId"]
         # One server has nothing of the upload but the parts that a test wants there.
@@ -143,14 +147,14 @@ def test_a_part_that_is_stored_too_late_goes_again(cluster, how):
     upload = Upload(cluster, f"stored-{how}")
     (named, *_), (number, *_) = upload.numbers(False), upload.numbers(True)
     late, before = upload.begin_late(number, b"x" * 300_000), upload.looks()
-    until(upload.is_begun, within=15, what="the begin of the part's file")
+    until(upload.is_begun, what="the begin of the part's file")
     with late, stopped(upload) as go_on:
         late.sendall(b"x")
-        until(lambda: upload.looks() > before, within=15, what="the look at the marker")
+        until(lambda: upload.looks() > before, what="the look at the marker")
         upload.end(how, named)
         go_on()
         is_refused(read_reply(late, "PUT"))
-    until(lambda: upload.has_ended(how, named), within=10, what="no part but the object's")
+    until(lambda: upload.has_ended(how, named), what="no part but the object's")
 
 
 @pytest.mark.parametrize("how", ENDS)
@@ -162,7 +166,7 @@ def test_a_copy_is_a_part_like_others(cluster, how):
     before = upload.looks()
     with ThreadPoolExecutor(1) as pool, stopped(upload) as go_on:
         copying = pool.submit(upload.late.upload_part_copy, **upload.which, PartNumber=number, CopySource=f"{upload.bucket}/{source}")
-        until(lambda: upload.looks() > before, within=15, what="the look at the marker")
+        until(lambda: upload.looks() > before, what="the look at the marker")
         upload.end(how, named)
         go_on()
         with pytest.raises(ClientError, match="NoSuchUpload"):
@@ -178,8 +182,8 @@ def test_a_part_goes_that_comes_while_its_upload_is_completed(cluster):
     before = upload.listings()
     with ThreadPoolExecutor(1) as pool, stopped(upload) as go_on:
         completing = pool.submit(upload.late.complete_multipart_upload, **upload.which, MultipartUpload=parts)
-        until(lambda: upload.listings() > before + 1, within=15, what="the list of parts")
+        until(lambda: upload.listings() > before + 1, what="the list of parts")
         upload.put(number, b"x")
         go_on()
         completing.result()
-    until(lambda: upload.has_ended("completed", named), within=10, what="no part but the object's")
+    until(lambda: upload.has_ended("completed", named), what="no part but the object's")

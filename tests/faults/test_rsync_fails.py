@@ -106,6 +106,6 @@ def test_it_ends_with_the_daemon(site, make):
     process.wait_for(lambda: pid.exists() and pid.read_text().strip(), what="rsync")
     rsync = int(pid.read_text())
     process.child.send_signal(signal.SIGTERM)
-    until(lambda: not process.alive(), within=20, what="the end")
+    until(lambda: not process.alive(), what="the end")
     assert process.child.wait() == 0, process.log.read_text()
-    until(lambda: not os.path.exists(f"/proc/{rsync}"), within=5, what="the end of rsync")
+    until(lambda: not os.path.exists(f"/proc/{rsync}"), what="the end of rsync")

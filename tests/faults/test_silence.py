@@ -15,6 +15,7 @@ from harness.client import Client
 from harness.cluster import Cluster
 from harness.layout import ROLES, Layout
 from harness.memcached import Memcached
+from harness.stalls import Stalls
 from harness.upkeep import once
 from harness.waiting import until
 
@@ -33,7 +34,9 @@ def cluster(tmp_path, request):
     if request.config.getoption("--sut") == "openstack":
         pytest.skip("OpenStack's proxies wait for each time-out")
     memcached = Memcached().start()
-    cluster = Cluster(Layout(tmp_path / "nodes", nodes=NODES, policies=("gold",), memcached_port=memcached.port, overrides=OVERRIDES).write(), "martlet")
+    overrides = OVERRIDES | {"proxy": {"app:proxy-server": PROXY | getattr(request, "param", {})}}
+    layout = Layout(tmp_path / "nodes", nodes=NODES, policies=("gold",), memcached_port=memcached.port, overrides=overrides)
+    cluster = Cluster(layout.write(), "martlet")
     yield cluster.start()
     cluster.kill()
     memcached.stop()
@@ -87,12 +90,14 @@ def test_nothing_waits_for_a_node_that_hangs(cluster):
     fill(client)
     signal_nodes(cluster, [HUNG], signal.SIGSTOP)
     took = []
-    for number in range(OBJECTS):
-        for name, ask in verbs(client, number).items():
-            began = time.monotonic()
-            done = ask()
-            took.append((time.monotonic() - began, f"{name} {number}"))
-            assert done and done != "other bytes", name
+    with Stalls(cluster.root) as stalls:
+        for number in range(OBJECTS):
+            for name, ask in verbs(client, number).items():
+                began = time.monotonic()
+                done = ask()
+                ended = time.monotonic()
+                took.append((ended - began - stalls.lost(began, ended), f"{name} {number}"))
+                assert done and done != "other bytes", name
     took.sort(reverse=True)
     assert took[0][0] < 4, took[:20]
     slow = [one for one in took if one[0] >= 1]
@@ -102,16 +107,18 @@ def test_nothing_waits_for_a_node_that_hangs(cluster):
     assert settled[len(settled) * 9 // 10] < 0.6, settled
     gateway = cluster.services["proxy", 0]
     assert "silence_timeout" in gateway.text()
-    assert gateway.text().count("it is passed over until it answers") <= 3 * len(ROLES), "one line for each device, not for each request"
+    # Others may say nothing for a moment on a busy machine.
+    hung = f"/{cluster.layout.devices[HUNG]}"
+    said = [line for line in gateway.text().splitlines() if hung in line and "it is passed over until it answers" in line]
+    assert 1 <= len(said) <= 3 * len(ROLES), "one line for each device, not for each request"
 
     signal_nodes(cluster, [HUNG], signal.SIGCONT)
-    hung = f"/{cluster.layout.devices[HUNG]} answers again"
 
     def is_asked_again():
         for number in range(OBJECTS):
             client.get("c", f"old{number}")
             client.do("GET", "c", query=f"?prefix=old{number}", expect=200)
-        return hung in gateway.text()
+        return f"{hung} answers again" in gateway.text()
 
     until(is_asked_again, what="the node being asked again")
     settle(cluster)
@@ -128,6 +135,8 @@ def test_nothing_waits_for_a_node_that_hangs(cluster):
         assert sorted(client.get("c").decode().split()) == sorted(f"{name}{number}" for name in ("new", "large", "old") for number in range(OBJECTS))
 
 
+# A busy machine may let them stand still for longer than the test has asked for.
+@pytest.mark.parametrize("cluster", [{"node_timeout": 60}], indirect=True, ids=["patient"])
 def test_a_cluster_that_stands_still_is_waited_for(cluster):
     """All nodes hang for three seconds, which is less than any time-out: each request is late, and none fails."""
     client = Client(cluster.auth_url)

@@ -65,7 +65,7 @@ class Cluster:
 
     def await_service(self, role, node=0):
         port = self.port if role == "proxy" else self.layout.ports[role, node]
-        self.services[role, node].wait_for(lambda: healthy(port), within=60)
+        self.services[role, node].wait_for(lambda: healthy(port))
 
     def start_service(self, role, node=0, kind=None):
         self.launch(role, node, kind)

@@ -45,7 +45,7 @@ class Gateways(Cluster):
 
     def await_service(self, role, node=0):
         port = self.gateway_ports[node] if role == "proxy" else self.layout.ports[role, node]
-        self.services[role, node].wait_for(lambda: healthy(port), within=60)
+        self.services[role, node].wait_for(lambda: healthy(port))
 
     def stop(self):
         statuses = super().stop()

@@ -119,8 +119,9 @@ class Layout:
                 "swift_dir": self.etc}
 
     def _proxy(self):
-        # without a memcached of its own, a cluster must not find another's at the default port: nothing listens at port 1
-        cache = {"use": "egg:swift#memcache", "connect_timeout": 5, "pool_timeout": 5,
+        # without a memcached of its own, a cluster must not find another's at the default port: nothing listens at port 1; and to OpenStack's
+        # TempAuth a token that memcached does not give in time is none
+        cache = {"use": "egg:swift#memcache", "connect_timeout": 5, "pool_timeout": 20, "io_timeout": 20,
                  "memcache_servers": f"127.0.0.1:{self.memcached_port or 1}"}
         return {
             **filters.overrides(self.pipeline)["proxy"],

@@ -62,7 +62,7 @@ class ProcessorLimit:
     def remove(self):
         """When its programs have ended."""
         for folder in self.folders:
-            until(lambda folder=folder: gone(folder), within=30, what=f"the end of {folder}")
+            until(lambda folder=folder: gone(folder), what=f"the end of {folder}")
 
 
 def gone(folder):

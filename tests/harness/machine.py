@@ -81,7 +81,7 @@ def on_a_copy(place, package, script):
     probe = run([*command, "true"], check=False)
     if probe.returncode:
         pytest.skip(f"no overlay of / can be made here: {probe.stderr.strip()}")
-    return run([*command, script], check=False, timeout=200)
+    return run([*command, script], check=False, timeout=500)
 
 
 class Machine:
@@ -110,14 +110,14 @@ class Machine:
             if self.child.poll() is not None:
                 pytest.skip(f"no systemd can be had on a copy of this machine: {self.log.read_text().strip()}")
             return self.init() and self.run("systemctl is-system-running", check=False).stdout.strip() in ("running", "degraded")
-        until(booted, within=60, what="systemd on the copy")
+        until(booted, within=240, what="systemd on the copy")
 
     def __exit__(self, *_):
         if self.child.poll() is None:
             # Its first process takes all others along.
             os.kill(self.child.pid, signal.SIGKILL)
         self.child.wait(30)
-        until(lambda: throw_away(self.group), within=30, what="the end of all that ran on the copy")
+        until(lambda: throw_away(self.group), what="the end of all that ran on the copy")
 
     def init(self):
         children = Path(f"/proc/{self.child.pid}/task/{self.child.pid}/children").read_text().split()

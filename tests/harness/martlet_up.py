@@ -34,7 +34,7 @@ class MartletUp:
         self.process = Process(command, self._log, env=self.env)
         return self
 
-    def start(self, within=60.0):
+    def start(self, within=180.0):
         """Start and wait for the line that says it is ready."""
         self.launch()
         line = self.process.wait_for(self.ready_line, within=within)

@@ -65,9 +65,9 @@ class Process:
     def kill(self):
         """SIGKILL to the whole group at once, as a power cut would; the exit status."""
         self.signal(signal.SIGKILL)
-        return self.child.wait(15)
+        return self.child.wait(60)  # a write to a slow disk ends first
 
-    def wait_for(self, question, within=60.0, what="start"):
+    def wait_for(self, question, within=180.0, what="start"):
         """Wait for `question`, failing at once with the log when the program ends before."""
         def still():
             if not self.alive():

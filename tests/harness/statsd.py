@@ -11,6 +11,7 @@ from harness import waiting
 
 SO_RCVBUFFORCE = 33
 MARK = b"all before this has come "
+LOOK = 0.02  # seconds between two looks at what has come
 # name:value|kind|@rate
 METRIC = re.compile(r"([^:|]+):([^|]*)\|([a-z]+)(?:\|@([\d.]+))?")
 
@@ -26,7 +27,7 @@ class Listener:
             self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 22)
         self.socket.bind((host, 0))
         self.host, self.port = host, self.socket.getsockname()[1]
-        self.messages, self.last, self.mark = [], time.monotonic(), 0
+        self.messages, self.mark = [], 0
         threading.Thread(target=self._receive, daemon=True).start()
 
     def _receive(self):
@@ -39,7 +40,6 @@ class Listener:
                 self.mark = max(self.mark, int(message.removeprefix(MARK)))
                 continue
             self.messages.append(message.decode())
-            self.last = time.monotonic()
 
     def caught_up(self):
         """Returns when all that was sent before is among the messages, however busy the machine is."""
@@ -61,11 +61,12 @@ class Listener:
         return {"log_statsd_host": self.host, "log_statsd_port": self.port}
 
     def take(self, silence=0.3):
-        """What has come, once nothing more comes."""
-        until = max(self.last, time.monotonic()) + silence
-        while time.monotonic() < until:
-            time.sleep(0.02)
-            until = max(until, self.last + silence)
+        """What has come, once nothing more comes. The silence is counted in looks: while the machine stands still there is none to hear."""
+        heard, looks = len(self.messages), 0
+        while looks * LOOK < silence:
+            time.sleep(LOOK)
+            looks = looks + 1 if len(self.messages) == heard else 0
+            heard = len(self.messages)
         self.caught_up()
         taken, self.messages = self.messages, []
         return taken

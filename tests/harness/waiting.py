@@ -16,7 +16,7 @@ class Late(AssertionError):
     """What was waited for did not come in time."""
 
 
-def until(question, *, within=60.0, every=0.05, what="the condition"):
+def until(question, *, within=120.0, every=0.05, what="the condition"):
     """The first truthy answer of `question`, or Late with the last answer or error seen."""
     deadline = time.monotonic() + within
     while True:

@@ -15,6 +15,7 @@ from harness.cluster import Cluster
 from harness.layout import Layout
 from harness.places import martlet
 from harness.process import run
+from harness.waiting import until
 from harness.wire import exchange, message
 
 DEVICES = 4
@@ -38,6 +39,7 @@ def cluster(tmp_path):
 
 
 def access_lines(cluster, role, verb):
+    """They are written behind the answers."""
     return [line for line in cluster.services[role, 0].text().splitlines() if f'"{verb} /' in line]
 
 
@@ -48,10 +50,11 @@ def test_access_lines_name_the_peer_and_requests_of_replication_are_for_debuggin
     replicate(running.layout.ports["object", 0], "/sdb1/7")
     for role in ("account", "container"):
         replicate(running.layout.ports[role, 0], "/sdb1/7/" + 32 * "0", json.dumps(["sync", 0, "", "", "", 0, 0, 0, "{}"]).encode())
+    puts = until(lambda: access_lines(running, "container", "PUT"), what="a line of a PUT")
     for role in ("account", "container", "object"):
+        until(lambda role=role: len(access_lines(running, role, "REPLICATE")) >= expected, what=f"a line of the {role} server")
         assert len(access_lines(running, role, "REPLICATE")) == expected, (role, running.services[role, 0].text())
-    puts = access_lines(running, "container", "PUT")
-    assert puts and all(re.search(r"[ \]]127\.0\.0\.1 - - \[", line) for line in puts), puts
+    assert all(re.search(r"[ \]]127\.0\.0\.1 - - \[", line) for line in puts), puts
     if expected:
         assert re.search(r" 127\.0\.0\.1 - - \[", access_lines(running, "object", "REPLICATE")[0])
 

@@ -208,8 +208,8 @@ def test_what_is_quarantined_is_told_once_on_a_node(make_system):
         page = scrape(system.layout.ports[role, 0])
         return {dict(labels)["kind"] for (name, labels) in samples(page) if name == "martlet_quarantined"}
     for role in ROLES:
-        until(lambda role=role: told(role), what=f"figures of the {role} server")
-        assert told(role) == {kind for kind, whose in aside.items() if whose == role}
+        wanted = {kind for kind, whose in aside.items() if whose == role}
+        until(lambda role=role, wanted=wanted: told(role) == wanted, what=f"figures of the {role} server, and of no other")
 
 
 def test_the_room_of_a_device_is_told_once_on_a_node(make_system):

@@ -97,7 +97,7 @@ def beginning(package, storage, memcached):
         # The page waits a minute for gateways to forget a node that was away; these forget it sooner, and so does the test.
         "app:proxy-server": {"use": "egg:swift#proxy", "account_autocreate": "true", "conn_timeout": 5, "node_timeout": 20, "error_suppression_interval": 2},
         "filter:tempauth": {"use": "egg:swift#tempauth", "user_test_tester": "testing .admin"},
-        "filter:cache": {"use": "egg:swift#memcache", "memcache_servers": f"{memcached}:11211", "connect_timeout": 5, "pool_timeout": 5},
+        "filter:cache": {"use": "egg:swift#memcache", "memcache_servers": f"{memcached}:11211", "connect_timeout": 5, "pool_timeout": 20, "io_timeout": 20},
         "filter:healthcheck": {"use": "egg:swift#healthcheck", "disable_path": "/etc/swift/away"},
         **{f"filter:{name}": {"use": f"egg:swift#{name.replace('-', '_')}"}
            for name in ("catch_errors", "gatekeeper", "proxy-logging", "listing_formats", "copy", "slo", "dlo")},

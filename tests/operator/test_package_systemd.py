@@ -91,6 +91,8 @@ def configure(machine, packages, tmp_path):
         conf.write_text(conf.read_text().replace(str(layout.etc), "/etc/swift"))
     shutil.copytree(layout.etc, packages / "etc", dirs_exist_ok=True)
     machine.run("cp /package/etc/* /etc/swift/; systemctl start memcached")
+    # It listens only a moment after it was started.
+    until(lambda: machine.run("bash -c ': < /dev/tcp/127.0.0.1/11211'", check=False).returncode == 0, what="memcached")
     for device in layout.devices:
         machine.run(f"mkdir -p /srv/node/{device}; mount -t tmpfs -o uid=swift,gid=swift,mode=755 tmpfs /srv/node/{device}")
     return layout, f"http://127.0.0.1:{layout.proxy_port}/auth/v1.0"

@@ -242,7 +242,7 @@ def test_whatever_is_on_the_wire_costs_a_line(tmp_path):
         for listening, words in zip(sockets, WIRE.values(), strict=True):
             threading.Thread(target=answer, args=(listening, words), daemon=True).start()
         write_rings(tmp_path / "etc", [made.getsockname() for made in sockets])
-        done = run([martlet(), "recon", "-l", "-t", "5", "--swiftdir", tmp_path / "etc"], timeout=240)
+        done = run([martlet(), "recon", "-l", "-t", "10", "--swiftdir", tmp_path / "etc"], timeout=240)
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and sum(line.startswith("-> http://127.0.1.") for line in lines) == len(WIRE) - 1, done
     assert "[1m_load_avg] low: 1, high: 1, avg: 1.0, total: 1, Failed: 0.0%, no_result: 0, reported: 1" in lines

@@ -159,10 +159,10 @@ class Storm:
     def _new_gateways(self):
         """What a gateway remembers of nodes that failed a moment ago must not stand for what is there."""
         self.nodes.kill("memcached", "memcached")
+        self.nodes.launch("memcached", "memcached")
         for gateway in self.layout.gateways:
             self.nodes.kill(gateway, "proxy-server")
             self.nodes.launch(gateway, "proxy-server")
-        self.nodes.launch("memcached", "memcached")
         self.nodes.await_everything()
 
     def acknowledged(self):

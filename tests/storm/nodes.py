@@ -5,6 +5,7 @@
 
 import os
 import signal
+import socket
 import struct
 import subprocess
 import threading
@@ -121,12 +122,18 @@ class Nodes:
             self.start(holder)
 
     def await_everything(self):
+        """Memcached first: what a gateway cannot keep there, a token say, is lost without a word."""
+        until(self.memcached_listens, within=60, what="memcached listening")
         for node in self.layout.nodes:
             for role in ROLES:
                 self.await_answer(node, PORTS[role])
                 self.await_drives(node, PORTS[role])
         for gateway in self.layout.gateways:
             self.await_answer(gateway, 8080)
+
+    def memcached_listens(self):
+        socket.create_connection((HOST, 11211), timeout=2).close()
+        return True
 
     def await_answer(self, holder, port):
         url = f"http://{self.layout.addresses[holder]}:{port}/healthcheck"
