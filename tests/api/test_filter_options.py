@@ -65,7 +65,8 @@ def test_turns_are_waited_for(configured):
             began = time.monotonic()
             assert [side.ask(Ask("PUT", f"{{a}}/c{len(took)}{number}")).status for number in range(4)] == [201] * 4
             took.append(time.monotonic() - began)
-        assert 1.3 < min(took) < 6
+        # A turn that a busy machine did not take in time is a credit of later ones: only the first four surely wait.
+        assert took[0] > 1.3 and min(took) < 6
 
 
 def test_read_only(configured):

