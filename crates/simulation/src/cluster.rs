@@ -157,8 +157,8 @@ impl SimCluster {
             account_autocreate: self.config.whole,
             ..GatewayOptions::default()
         };
-        if !self.config.passes_silent_over {
-            options.silence_timeout = Duration::ZERO;
+        if self.config.waits {
+            (options.conn_timeout, options.silence_timeout) = (options.node_timeout, Duration::ZERO);
         }
         let shared = Shared::new(world.clone(), options, self.rings(), peers.clone(), None);
         self.nodes[number].process = Some(NodeProcess {

@@ -24,8 +24,8 @@ pub struct ClusterConfig {
     pub over_bytes: bool,
     /// Each process watches its drives.
     pub watches_drives: bool,
-    /// Gateways pass over nodes that leave requests unanswered for `silence_timeout`. Slow messages suffice for it.
-    pub passes_silent_over: bool,
+    /// Gateways wait for what is slow: they give no connection up for that, and pass no silent node over.
+    pub waits: bool,
     /// A planted bug.
     pub bug: Option<Bug>,
     /// Containers are databases; without they are played.

@@ -90,7 +90,7 @@ impl RunPlan {
             replicates_every: None,
             over_bytes: false,
             watches_drives: false,
-            passes_silent_over: true,
+            waits: false,
             bug,
             databases: None,
             whole: false,
@@ -132,7 +132,7 @@ impl RunPlan {
         }
         if plan.only_clocks {
             // No request is refused because a drive is busy, and no write lies where the next does not look.
-            (plan.config.queue, plan.config.passes_silent_over) = (200, false);
+            (plan.config.queue, plan.config.waits) = (200, true);
             return plan.in_order();
         }
         for _ in 0..dice.up_to(6) {

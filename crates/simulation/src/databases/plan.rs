@@ -58,7 +58,7 @@ impl DatabasePlan {
             replicates_every: None,
             over_bytes: false,
             watches_drives: false,
-            passes_silent_over: true,
+            waits: false,
             bug,
             databases: Some(databases),
             whole: false,

@@ -73,7 +73,7 @@ impl WholePlan {
             replicates_every: dice.chance(60).then(|| Duration::from_millis(dice.between(800, 5_000))),
             over_bytes: false,
             watches_drives: false,
-            passes_silent_over: true,
+            waits: false,
             bug,
             databases: Some(databases),
             whole: true,
