@@ -14,6 +14,7 @@ use gateway::GatewayOptions;
 use http::{HeaderValue, Method};
 use request_pipeline::{LockName, LockRefusal};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 use vocabulary::{EntityPath, PolicyIndex};
 
@@ -270,6 +271,28 @@ async fn a_node_that_answers_again_is_not_left_alone() {
             assert_eq!(cluster.status(Method::PUT, bytes.clone()).await, 201);
             assert_eq!(cluster.holders(&bytes)[0], 0);
         }
+    }
+}
+
+/// It hangs over what it is to store and answers all else, so that it is silent for moments: what it did not answer in
+/// time is not forgiven each time.
+#[tokio::test]
+async fn a_node_that_answers_questions_and_stores_nothing_is_left_alone() {
+    let options = GatewayOptions {
+        error_suppression_limit: 3,
+        error_suppression_interval: HOUR,
+        ..GatewayOptions::default()
+    };
+    let cluster = cluster_with(5, options, 3 * SILENCE);
+    cluster.nodes[0].takes_no_bodies.send_replace(true);
+    let until = Instant::now() + Duration::from_secs(30);
+    let mut left_alone = 0;
+    while left_alone < 30 {
+        let asked = cluster.asked(0);
+        assert_eq!(cluster.status(Method::PUT, small()).await, 201);
+        tokio::time::sleep(SILENCE / 10).await;
+        left_alone = if cluster.asked(0) > asked { 0 } else { left_alone + 1 };
+        assert!(Instant::now() < until, "writes go to it again and again");
     }
 }
 
