@@ -296,6 +296,26 @@ async fn a_node_that_answers_questions_and_stores_nothing_is_left_alone() {
     }
 }
 
+/// That it answers again says that its device is gone.
+#[tokio::test]
+async fn a_silent_node_whose_device_is_gone_is_left_alone() {
+    let cluster = cluster(5);
+    cluster.put_on(0..3, &small(), "1");
+    cluster.silence(0).await;
+    cluster.nodes[0].is_gone.store(true, SeqCst);
+    cluster.go_on([0]);
+    let until = Instant::now() + Duration::from_secs(30);
+    while cluster.gateway.silence().silent() > 0 {
+        assert_eq!(cluster.status(Method::GET, Bytes::new()).await, 200);
+        assert!(Instant::now() < until);
+    }
+    let asked = cluster.asked(0);
+    for _ in 0..100 {
+        assert_eq!(cluster.status(Method::GET, Bytes::new()).await, 200);
+    }
+    assert_eq!(cluster.asked(0), asked);
+}
+
 /// Most primaries have to grant a lock. One that is silent is not waited for; where two are, both are.
 #[tokio::test]
 async fn a_lock_is_taken_from_those_that_answer() {
