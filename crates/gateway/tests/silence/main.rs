@@ -140,6 +140,16 @@ async fn a_deletion_waits_for_no_silent_node_where_others_have_taken_note() {
     assert_eq!(cluster.status(Method::DELETE, Bytes::new()).await, 204);
 }
 
+/// A node that hangs with as much of a body as may wait for it does not hold up what becomes of the upload.
+#[tokio::test]
+async fn an_upload_that_fails_waits_for_no_node_that_hangs() {
+    let (cluster, bytes) = (cluster(5), Bytes::from(vec![b'x'; 600_000]));
+    cluster.nodes[0].takes_no_bodies.send_replace(true);
+    let other = [("etag", "d41d8cd98f00b204e9800998ecf8427e")];
+    let answer = tokio::time::timeout(Duration::from_secs(30), cluster.ask(Method::PUT, &other, bytes)).await;
+    assert_eq!(answer.unwrap().0, 422);
+}
+
 /// The calls of uploads that went on without a node end after its time, whatever it does.
 #[tokio::test]
 async fn a_node_that_hangs_keeps_no_calls_of_uploads() {
