@@ -140,6 +140,25 @@ async fn a_deletion_waits_for_no_silent_node_where_others_have_taken_note() {
     assert_eq!(cluster.status(Method::DELETE, Bytes::new()).await, 204);
 }
 
+/// A node without the object takes no note of a deletion on a condition.
+#[tokio::test]
+async fn a_deletion_on_a_condition_asks_silent_nodes_too() {
+    let cluster = Arc::new(cluster(4));
+    cluster.put_on(0..3, &small(), "1");
+    cluster.silence(0).await;
+    cluster.silence(1).await;
+    let asking = cluster.clone();
+    let deleting = tokio::spawn(async move {
+        let condition = [("x-if-delete-at", "1800000000")];
+        asking.ask(Method::DELETE, &condition, Bytes::new()).await.0
+    });
+    tokio::time::sleep(3 * SILENCE).await;
+    assert!(!deleting.is_finished());
+    cluster.go_on([0, 1]);
+    assert_eq!(deleting.await.unwrap(), 204);
+    assert!(cluster.holders(&small()).len() < 2);
+}
+
 /// A node that hangs with as much of a body as may wait for it does not hold up what becomes of the upload.
 #[tokio::test]
 async fn an_upload_that_fails_waits_for_no_node_that_hangs() {
