@@ -214,6 +214,25 @@ async fn a_change_waits_for_it_where_the_others_do_not_agree() {
     assert_eq!(changing.await.unwrap(), 202);
 }
 
+/// Nor does one that never had the container, where primaries are late.
+#[tokio::test]
+async fn a_change_of_a_container_waits_for_primaries_that_have_it() {
+    let cluster = Arc::new(cluster(5));
+    for node in &cluster.container_nodes[3..] {
+        node.lacks_containers.store(true, SeqCst);
+    }
+    for node in &cluster.container_nodes[..2] {
+        node.is_stopped.send_replace(true);
+    }
+    let asking = cluster.clone();
+    let changing = tokio::spawn(async move { asking.ask_for("/v1/a/c", Method::POST, &[], Bytes::new()).await.0 });
+    tokio::time::sleep(3 * SILENCE).await;
+    for node in &cluster.container_nodes[..2] {
+        node.is_stopped.send_replace(false);
+    }
+    assert_eq!(changing.await.unwrap(), 204);
+}
+
 /// A cluster that stands still as a whole is waited for: what was asked before and what is asked meanwhile ends well.
 #[tokio::test]
 async fn where_all_are_silent_all_are_waited_for() {
