@@ -12,7 +12,7 @@ use crate::shared::Shared;
 use crate::upload_body::UploadBody;
 use bytes::Bytes;
 use md5::{Digest as _, Md5};
-use peer::{Body, BodyError, Digest, Feed, Footer};
+use peer::{Body, Digest, Feed, Footer};
 use request_pipeline::{Response, reply};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -95,11 +95,10 @@ impl Fan<'_> {
         }
     }
 
-    /// No replica may keep what it has.
-    pub(crate) async fn abort(self) {
-        for replica in self.replicas {
-            replica.feed.fail(BodyError::Abandoned).await;
-        }
+    /// No replica may keep what it has: its body fails, as its feed goes without having finished it. One that hangs
+    /// may have no room for a word.
+    pub(crate) fn abort(self) {
+        drop(self.replicas);
     }
 
     /// The body is whole: collects the answers.

@@ -124,6 +124,7 @@ pub(crate) async fn delete(shared: &Arc<Shared>, route: &Route, make_call: MakeC
 /// What a 404 means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
+    /// But a handoff's does not speak for a silent primary, which may have what it lacks.
     IsAnAnswer,
     /// With others that have deleted it there is no need to ask silent nodes whether they have it.
     IsDone,
@@ -235,17 +236,24 @@ impl Attempt {
     /// Asks its primary, then handoffs, until one has done it.
     async fn begin(self, spares: Arc<Spares>, primary: Node) -> AttemptEnd {
         let (mut not_there, mut silent) = (None, Vec::new());
-        let (mut candidate, mut is_handoff) = (Some(primary), false);
+        let (mut candidate, mut is_handoff, mut stands_in) = (Some(primary), false, false);
         while let Some(node) = candidate {
             let call = || (self.make_call)(self.replica, &node);
             if !self.shared.is_left_alone(&node, call) {
                 match self.ask_unless_silent(node, is_handoff.then_some(&spares)).await {
+                    Ok(Some(reply)) if stands_in && reply.status == 404 && self.missing == Missing::IsAnAnswer => {
+                        not_there = Some(reply);
+                        break;
+                    }
                     Ok(reply) => {
                         if let Some(reply) = self.ends_with(reply, &mut not_there) {
                             return AttemptEnd::Answered(reply);
                         }
                     }
-                    Err(node) => silent.push(node),
+                    Err(node) => {
+                        stands_in |= !is_handoff;
+                        silent.push(node);
+                    }
                 }
             }
             candidate = spares.next();

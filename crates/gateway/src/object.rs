@@ -14,7 +14,7 @@ use crate::{content_type, multi_range, put_object, resume};
 use http::Method;
 use http::header::HeaderValue;
 use peer::message::header_names::X_OPEN_EXPIRED;
-use peer::message::{DeleteObject, Message, PostObject, ReadObject};
+use peer::message::{DeleteObject, HeaderField, Message, PostObject, ReadObject};
 use request_pipeline::{ClientRequest, InfoSource, Response, WriteTimeSlot, reply};
 use std::sync::Arc;
 use vocabulary::EntityPath;
@@ -169,6 +169,9 @@ async fn write(
     };
     let (question, at) = (Question::new(context, message), object.route.clone());
     let updates = Updates::of(shared, object, deletion);
+    // A server without the object takes no note of a deletion on a condition.
+    let is_conditional =
+        matches!(&question.message, Message::DeleteObject(delete) if delete.if_delete_at != HeaderField::Absent);
     let mut make_call: MakeCall = Arc::new(move |replica, node| {
         let mut call = question.call(&at, node);
         updates.add_to(&mut call.message, replica, &call.context);
@@ -177,6 +180,7 @@ async fn write(
     loop {
         let replies = match request.method {
             Method::POST => fan_out::change(shared, &object.route, make_call.clone()).await,
+            _ if is_conditional => fan_out::write(shared, &object.route, make_call.clone()).await,
             _ => fan_out::delete(shared, &object.route, make_call.clone()).await,
         };
         let answered = (replies.len(), object.route.replicas());

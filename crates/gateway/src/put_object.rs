@@ -281,7 +281,7 @@ impl Upload {
         let exists = early.iter().any(|reply| reply.status == 412);
         let is_everywhere = fan.replicas.is_empty() && early.iter().all(|reply| reply.status == 409);
         if exists || is_everywhere || !quorum::is_possible(fan.replicas.len(), quorum) {
-            fan.abort().await;
+            fan.abort();
             return Err(self.refused(&early));
         }
         let most = self.shared.options.limits.max_file_size;
@@ -293,7 +293,7 @@ impl Upload {
                 Ok(Written { replies, md5 })
             }
             Err(failure) => {
-                fan.abort().await;
+                fan.abort();
                 Err(failure)
             }
         }
@@ -336,8 +336,7 @@ impl Upload {
                 replicas,
                 quorum,
             }
-            .abort()
-            .await;
+            .abort();
             again?;
             self.calls.message.timestamp = self.time.timestamp.into();
         }

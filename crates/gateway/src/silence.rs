@@ -6,12 +6,13 @@
 //! A write under a write lock passes none over: what lies on handoffs is not seen by the next who takes the lock, for
 //! whom primaries speak.
 //! What a silent device did not answer in time has been counted against it, as any failure. It may be left alone for
-//! that, and is asked for its silence all the same: its answer ends both.
+//! that, and is asked for its silence all the same: its answer ends both, unless it says that the device is gone.
 //! Always holds: no device is given up; where all are silent, all are asked and waited for as if none were.
 //! Deliberately absent: nodes that fail or refuse otherwise (`suppression.rs`).
 
 use crate::nodes::Node;
 use crate::shared::Shared;
+use http::StatusCode;
 use peer::message::{HeaderField, Message, ReadAccount, ReadContainer, ReadObject};
 use peer::{Call, Target, Timeouts};
 use vocabulary::{PolicyIndex, Timestamp};
@@ -45,8 +46,14 @@ impl Shared {
                 response: self.options.node_timeout,
             };
             self.world.spawn(async move {
-                if peers.send(&ip, port, call, timeouts).await.is_ok() && asked.answered() {
+                let Ok(response) = peers.send(&ip, port, call, timeouts).await else {
+                    return;
+                };
+                if asked.answered() {
                     suppression.forgive(&node);
+                }
+                if response.status() == StatusCode::INSUFFICIENT_STORAGE {
+                    suppression.out_of_service(&node);
                 }
             });
         }

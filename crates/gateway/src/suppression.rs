@@ -1,6 +1,8 @@
 //! Nodes that have failed lately: too many errors, or one "507 my device is gone", and a node is skipped until it has
 //! been left alone for a while.
 //!
+//! What a node that was silent (`silence.rs`) failed to do is forgiven when it answers again; a second time within the
+//! same while it is not, for there are nodes that answer some requests and never others.
 //! Always holds: the map of failing nodes is as large as the cluster at most.
 
 use crate::nodes::Node;
@@ -13,7 +15,10 @@ use world::World;
 /// The failures of one node.
 struct NodeErrors {
     errors: u32,
+    /// The last of them, or when they were forgiven.
     last: Duration,
+    /// When those before these were.
+    forgiven: Option<Duration>,
 }
 
 /// Which nodes have failed lately.
@@ -63,9 +68,21 @@ impl Suppression {
         tracing::warn!(node = %node.ip, port = node.port, device = %node.device, errors, "{what}");
     }
 
-    /// What it failed to do says nothing of it any more.
+    /// What it failed to do says nothing of it any more, unless that was said lately.
     pub fn forgive(&self, node: &Node) {
-        self.failing.lock().remove(node);
+        let now = self.world.clock.elapsed();
+        let mut failing = self.failing.lock();
+        if let Some(node_errors) = failing.get_mut(node)
+            && node_errors
+                .forgiven
+                .is_none_or(|at| now.saturating_sub(at) > self.interval)
+        {
+            *node_errors = NodeErrors {
+                errors: 0,
+                last: now,
+                forgiven: Some(now),
+            };
+        }
     }
 
     /// Its device is gone: leave it alone at once.
@@ -81,6 +98,7 @@ impl Suppression {
         let node_errors = failing.entry(node.clone()).or_insert(NodeErrors {
             errors: 0,
             last: Duration::ZERO,
+            forgiven: None,
         });
         node_errors.errors = node_errors.errors.saturating_add(errors);
         node_errors.last = self.world.clock.elapsed();

@@ -8,6 +8,7 @@
 //! With `Expect: 100-continue` the body waits for the node's word ([`crate::Feed::started`] then
 //! tells the feeder); a node that neither continues nor refuses runs into the response time-out.
 //! A body with a footer goes as MIME (`footer_mime.rs`), and only to a node that says it understands it.
+//! However many connections a request to a node takes, its answer is awaited for the response time-out in all.
 //! Always holds: idle connections are bounded, of one server and of all (`idle.rs`).
 
 use crate::body::Body;
@@ -90,6 +91,7 @@ impl HttpClient {
         let (mut request, held) = into_request(&node.authority, call, || self.boundary())?;
         repeated = held.map_or(repeated, Repeated::Held);
         let mut is_repeated = false;
+        let mut patience = timeouts.response;
         let (mut kept, mut opened) = (0..MAX_IDLE + 1, 0..MOST_OPENED);
         loop {
             let connection = match kept.next().and_then(|_| self.take_idle(&node)) {
@@ -100,7 +102,10 @@ impl HttpClient {
                     (self.connector.open(host, port, node.over_tls, timeouts.connect)).await?
                 }
             };
-            request = match self.exchange(connection, request, timeouts.response).await {
+            let began = self.world.clock.elapsed();
+            let exchanged = self.exchange(connection, request, patience).await;
+            patience = patience.saturating_sub(self.world.clock.elapsed().saturating_sub(began));
+            request = match exchanged {
                 Ok(exchanged) => return Ok(repeated.judge(self.streaming(node, exchanged), is_repeated)),
                 Err((error, _)) if opened.is_empty() => return Err(error),
                 Err((_, Some(unsent))) => *unsent,

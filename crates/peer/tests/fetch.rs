@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http::{HeaderMap, HeaderValue, Method, Request};
-use peer::message::{DeleteObject, Message, PutObject, RequestContext};
+use peer::message::{DeleteObject, Message, PutObject, ReadObject, RequestContext};
 use peer::{Body, Call, HttpClient, PeerError, RawCall, Target, Timeouts, Url};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -261,6 +261,29 @@ async fn what_may_arrive_twice_is_sent_again_when_a_new_connection_ends_below_it
         assert_eq!(answer.is_ok(), is_answered, "{closed}");
         assert_eq!(seen.load(Ordering::SeqCst), connections, "{closed}");
     }
+}
+
+/// A server that ends each connection late has no more time for that.
+#[tokio::test]
+async fn all_connections_together_have_the_time_of_one_answer() {
+    let world = World::real();
+    let listener = world.network.listen("127.0.0.1", 0, 16).unwrap();
+    let port = listener.address().unwrap().port();
+    let late = Timeouts {
+        response: Duration::from_millis(600),
+        ..TIMEOUTS
+    };
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(400)).await;
+                drop(stream);
+            });
+        }
+    });
+    let get = Call::new(RequestContext::default(), Message::from(ReadObject::new(target())));
+    let answer = HttpClient::new(world).send("127.0.0.1", port, get, late).await;
+    assert_eq!(answer.err(), Some(PeerError::ResponseTimeout));
 }
 
 #[tokio::test]

@@ -5,14 +5,14 @@ use bytes::Bytes;
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
-use peer::{Address, Body, Call, HttpService, Peers, Response, Service};
+use peer::{Address, Body, BodyError, Call, HttpService, Peers, Response, Service};
 use placement::{Device, Ring, RingBuilder};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use tokio::sync::watch;
-use vocabulary::{HashPrefix, Policies, PolicyIndex};
+use vocabulary::{HashPrefix, PathHash, Policies, PolicyIndex};
 use world::World;
 
 pub(crate) const SILENCE: Duration = Duration::from_millis(100);
@@ -25,7 +25,13 @@ pub(crate) struct Stored {
 }
 
 pub(crate) struct Node {
-    is_stopped: watch::Sender<bool>,
+    pub(crate) is_stopped: watch::Sender<bool>,
+    /// It waits in the middle of each body, and answers all else.
+    pub(crate) takes_no_bodies: watch::Sender<bool>,
+    /// It has no container to change.
+    pub(crate) lacks_containers: AtomicBool,
+    /// It answers 507 to everything.
+    pub(crate) is_gone: AtomicBool,
     pub(crate) objects: Mutex<HashMap<String, Stored>>,
     /// Requests about objects that have reached it.
     asked: AtomicUsize,
@@ -50,6 +56,12 @@ impl Service for Node {
             return answer(400, &[]);
         };
         if target.path.object.is_none() {
+            if call.method == Method::POST {
+                over(&self.is_stopped).await;
+                if self.lacks_containers.load(SeqCst) {
+                    return answer(404, &[]);
+                }
+            }
             return answer(
                 204,
                 &[("x-backend-storage-policy-index", "0"), ("x-backend-timestamp", "1")],
@@ -58,15 +70,14 @@ impl Service for Node {
         self.asked.fetch_add(1, SeqCst);
         self.under_way.fetch_add(1, SeqCst);
         let _under_way = UnderWay(&self.under_way);
-        self.is_stopped
-            .subscribe()
-            .wait_for(|is_stopped| !is_stopped)
-            .await
-            .unwrap();
+        over(&self.is_stopped).await;
+        if self.is_gone.load(SeqCst) {
+            return answer(507, &[]);
+        }
         let key = target.path.path();
         let stored = self.objects.lock().get(&key).cloned();
         match (call.method.as_str(), stored) {
-            ("PUT", _) => match call.body.collect(1 << 20).await {
+            ("PUT", _) => match self.taken(call.body).await {
                 Ok(bytes) => {
                     self.objects.lock().insert(
                         key,
@@ -93,6 +104,21 @@ impl Service for Node {
     }
 }
 
+impl Node {
+    async fn taken(&self, mut body: Body) -> Result<Bytes, BodyError> {
+        let mut bytes = Vec::new();
+        while let Some(piece) = body.next().await.transpose()? {
+            bytes.extend_from_slice(&piece);
+            over(&self.takes_no_bodies).await;
+        }
+        Ok(bytes.into())
+    }
+}
+
+async fn over(state: &watch::Sender<bool>) {
+    state.subscribe().wait_for(|lasts| !lasts).await.unwrap();
+}
+
 fn answer(code: u16, headers: &[(&'static str, &str)]) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::from_u16(code).unwrap();
@@ -108,6 +134,8 @@ pub(crate) struct Cluster {
     pub(crate) gateway: Gateway,
     /// The primaries of `/v1/a/c/o`, then its handoffs.
     pub(crate) nodes: Vec<Arc<Node>>,
+    /// The same of `/v1/a/c`.
+    pub(crate) container_nodes: Vec<Arc<Node>>,
 }
 
 pub(crate) fn cluster(count: u16) -> Cluster {
@@ -132,6 +160,9 @@ pub(crate) fn cluster_with(count: u16, options: GatewayOptions, node_timeout: Du
         builder.add(device).unwrap();
         let node = Arc::new(Node {
             is_stopped: watch::Sender::new(false),
+            takes_no_bodies: watch::Sender::new(false),
+            lacks_containers: AtomicBool::new(false),
+            is_gone: AtomicBool::new(false),
             objects: Mutex::default(),
             asked: AtomicUsize::new(0),
             under_way: AtomicUsize::new(0),
@@ -143,11 +174,14 @@ pub(crate) fn cluster_with(count: u16, options: GatewayOptions, node_timeout: Du
     let ring = Arc::new(ArcSwap::from_pointee(Ring::new(builder.to_ring().unwrap())));
     let hash = HashPrefix::new("p", "s").unwrap();
     let live = ring.load_full();
-    let partition = live.partition_of(&hash.object("a", "c", "o").0);
-    let order = live.primaries(partition).into_iter().chain(live.handoffs(partition));
-    let nodes = order
-        .map(|device| nodes[usize::from(device.port) - 1].clone())
-        .collect();
+    let in_order = |hash: PathHash| -> Vec<Arc<Node>> {
+        let partition = live.partition_of(&hash.0);
+        let order = live.primaries(partition).into_iter().chain(live.handoffs(partition));
+        order
+            .map(|device| nodes[usize::from(device.port) - 1].clone())
+            .collect()
+    };
+    let (nodes, container_nodes) = (in_order(hash.object("a", "c", "o")), in_order(hash.container("a", "c")));
     let rings = Rings {
         account: ring.clone(),
         container: ring.clone(),
@@ -168,6 +202,7 @@ pub(crate) fn cluster_with(count: u16, options: GatewayOptions, node_timeout: Du
     Cluster {
         gateway: Gateway::new(shared, vec![]),
         nodes,
+        container_nodes,
     }
 }
 
@@ -199,6 +234,16 @@ impl Cluster {
     }
 
     pub(crate) async fn ask(&self, method: Method, headers: &[(&'static str, &str)], body: Bytes) -> (u16, Bytes) {
+        self.ask_for("/v1/a/c/o", method, headers, body).await
+    }
+
+    pub(crate) async fn ask_for(
+        &self,
+        path: &str,
+        method: Method,
+        headers: &[(&'static str, &str)],
+        body: Bytes,
+    ) -> (u16, Bytes) {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(*name, HeaderValue::from_str(value).unwrap());
@@ -215,7 +260,7 @@ impl Cluster {
             }
         });
         (*request.method_mut(), *request.headers_mut()) = (method, map);
-        *request.uri_mut() = "/v1/a/c/o".parse().unwrap();
+        *request.uri_mut() = path.parse().unwrap();
         let response = self.gateway.serve(request, "127.0.0.1:1".parse().unwrap()).await;
         (
             response.status().as_u16(),

@@ -14,6 +14,7 @@ use gateway::GatewayOptions;
 use http::{HeaderValue, Method};
 use request_pipeline::{LockName, LockRefusal};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 use vocabulary::{EntityPath, PolicyIndex};
 
@@ -139,6 +140,35 @@ async fn a_deletion_waits_for_no_silent_node_where_others_have_taken_note() {
     assert_eq!(cluster.status(Method::DELETE, Bytes::new()).await, 204);
 }
 
+/// A node without the object takes no note of a deletion on a condition.
+#[tokio::test]
+async fn a_deletion_on_a_condition_asks_silent_nodes_too() {
+    let cluster = Arc::new(cluster(4));
+    cluster.put_on(0..3, &small(), "1");
+    cluster.silence(0).await;
+    cluster.silence(1).await;
+    let asking = cluster.clone();
+    let deleting = tokio::spawn(async move {
+        let condition = [("x-if-delete-at", "1800000000")];
+        asking.ask(Method::DELETE, &condition, Bytes::new()).await.0
+    });
+    tokio::time::sleep(3 * SILENCE).await;
+    assert!(!deleting.is_finished());
+    cluster.go_on([0, 1]);
+    assert_eq!(deleting.await.unwrap(), 204);
+    assert!(cluster.holders(&small()).len() < 2);
+}
+
+/// A node that hangs with as much of a body as may wait for it does not hold up what becomes of the upload.
+#[tokio::test]
+async fn an_upload_that_fails_waits_for_no_node_that_hangs() {
+    let (cluster, bytes) = (cluster(5), Bytes::from(vec![b'x'; 600_000]));
+    cluster.nodes[0].takes_no_bodies.send_replace(true);
+    let other = [("etag", "d41d8cd98f00b204e9800998ecf8427e")];
+    let answer = tokio::time::timeout(Duration::from_secs(30), cluster.ask(Method::PUT, &other, bytes)).await;
+    assert_eq!(answer.unwrap().0, 422);
+}
+
 /// The calls of uploads that went on without a node end after its time, whatever it does.
 #[tokio::test]
 async fn a_node_that_hangs_keeps_no_calls_of_uploads() {
@@ -182,6 +212,25 @@ async fn a_change_waits_for_it_where_the_others_do_not_agree() {
     assert!(!changing.is_finished());
     cluster.go_on([0]);
     assert_eq!(changing.await.unwrap(), 202);
+}
+
+/// Nor does one that never had the container, where primaries are late.
+#[tokio::test]
+async fn a_change_of_a_container_waits_for_primaries_that_have_it() {
+    let cluster = Arc::new(cluster(5));
+    for node in &cluster.container_nodes[3..] {
+        node.lacks_containers.store(true, SeqCst);
+    }
+    for node in &cluster.container_nodes[..2] {
+        node.is_stopped.send_replace(true);
+    }
+    let asking = cluster.clone();
+    let changing = tokio::spawn(async move { asking.ask_for("/v1/a/c", Method::POST, &[], Bytes::new()).await.0 });
+    tokio::time::sleep(3 * SILENCE).await;
+    for node in &cluster.container_nodes[..2] {
+        node.is_stopped.send_replace(false);
+    }
+    assert_eq!(changing.await.unwrap(), 204);
 }
 
 /// A cluster that stands still as a whole is waited for: what was asked before and what is asked meanwhile ends well.
@@ -271,6 +320,48 @@ async fn a_node_that_answers_again_is_not_left_alone() {
             assert_eq!(cluster.holders(&bytes)[0], 0);
         }
     }
+}
+
+/// It hangs over what it is to store and answers all else, so that it is silent for moments: what it did not answer in
+/// time is not forgiven each time.
+#[tokio::test]
+async fn a_node_that_answers_questions_and_stores_nothing_is_left_alone() {
+    let options = GatewayOptions {
+        error_suppression_limit: 3,
+        error_suppression_interval: HOUR,
+        ..GatewayOptions::default()
+    };
+    let cluster = cluster_with(5, options, 3 * SILENCE);
+    cluster.nodes[0].takes_no_bodies.send_replace(true);
+    let until = Instant::now() + Duration::from_secs(30);
+    let mut left_alone = 0;
+    while left_alone < 30 {
+        let asked = cluster.asked(0);
+        assert_eq!(cluster.status(Method::PUT, small()).await, 201);
+        tokio::time::sleep(SILENCE / 10).await;
+        left_alone = if cluster.asked(0) > asked { 0 } else { left_alone + 1 };
+        assert!(Instant::now() < until, "writes go to it again and again");
+    }
+}
+
+/// That it answers again says that its device is gone.
+#[tokio::test]
+async fn a_silent_node_whose_device_is_gone_is_left_alone() {
+    let cluster = cluster(5);
+    cluster.put_on(0..3, &small(), "1");
+    cluster.silence(0).await;
+    cluster.nodes[0].is_gone.store(true, SeqCst);
+    cluster.go_on([0]);
+    let until = Instant::now() + Duration::from_secs(30);
+    while cluster.gateway.silence().silent() > 0 {
+        assert_eq!(cluster.status(Method::GET, Bytes::new()).await, 200);
+        assert!(Instant::now() < until);
+    }
+    let asked = cluster.asked(0);
+    for _ in 0..100 {
+        assert_eq!(cluster.status(Method::GET, Bytes::new()).await, 200);
+    }
+    assert_eq!(cluster.asked(0), asked);
 }
 
 /// Most primaries have to grant a lock. One that is silent is not waited for; where two are, both are.
