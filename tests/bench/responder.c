@@ -41,10 +41,20 @@ static long long nanoseconds(void) {
    return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
+// The next client may get the same number, and must not get what waits for this one.
+static void leave(int socket) {
+   for (unsigned at = first; at != last; at++) {
+      if (queue[at % MOST].socket == socket) {
+         queue[at % MOST].socket = -1;
+      }
+   }
+   close(socket);
+}
+
 // A client that does not read its answer is closed: none of ours does that.
 static void reply(int socket) {
-   if (send(socket, answer, length, MSG_NOSIGNAL) != (ssize_t)length) {
-      close(socket);
+   if (socket >= 0 && send(socket, answer, length, MSG_NOSIGNAL) != (ssize_t)length) {
+      leave(socket);
    }
 }
 
@@ -53,7 +63,7 @@ static void read_request(int socket, long long delay) {
    ssize_t got = recv(socket, request, sizeof request, 0);
    if (got <= 0) {
       if (got == 0 || errno != EAGAIN) {
-         close(socket);
+         leave(socket);
       }
    } else if (got < 4 || memcmp(request + got - 4, "\r\n\r\n", 4) != 0) {
       return; // not at its end: a loader sends heads in one piece
