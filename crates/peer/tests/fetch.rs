@@ -42,14 +42,19 @@ struct Echo {
 
 /// `requests` are answered on each connection; the one behind them is read, and the connection closed.
 fn start(world: &World, requests: usize) -> Echo {
+    start_varying(world, move |_| requests)
+}
+
+/// The same, where `requests` says how many for each connection by its number.
+fn start_varying(world: &World, requests: impl Fn(usize) -> usize + Send + 'static) -> Echo {
     let listener = world.network.listen("127.0.0.1", 0, 16).unwrap();
     let port = listener.address().unwrap().port();
     let connections = Arc::new(AtomicUsize::new(0));
     let count = connections.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            count.fetch_add(1, Ordering::SeqCst);
-            tokio::spawn(answer(stream, requests));
+            let number = count.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(answer(stream, requests(number)));
         }
     });
     let url = Url::parse(&format!("http://127.0.0.1:{port}/v3/")).unwrap();
@@ -223,21 +228,6 @@ async fn a_write_of_an_object_is_repeated_and_what_it_finds_of_itself_is_no_refu
     }
 }
 
-/// A server that closes so many connections once it has read a head.
-fn start_crowded(world: &World, closed: usize) -> (u16, Arc<AtomicUsize>) {
-    let listener = world.network.listen("127.0.0.1", 0, 16).unwrap();
-    let port = listener.address().unwrap().port();
-    let connections = Arc::new(AtomicUsize::new(0));
-    let count = connections.clone();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let requests = usize::from(count.fetch_add(1, Ordering::SeqCst) >= closed);
-            tokio::spawn(answer(stream, requests));
-        }
-    });
-    (port, connections)
-}
-
 #[tokio::test]
 async fn what_may_arrive_twice_is_sent_again_when_a_new_connection_ends_below_it() {
     let put = PutObject {
@@ -255,11 +245,12 @@ async fn what_may_arrive_twice_is_sent_again_when_a_new_connection_ends_below_it
         (conditional, 1, 1, false),
     ] {
         let world = World::real();
-        let (port, seen) = start_crowded(&world, closed);
+        let server = start_varying(&world, move |number| usize::from(number >= closed));
+        let port = server.url.port();
         let call = Call::new(RequestContext::default(), Message::from(message)).with_body(Body::empty());
         let answer = HttpClient::new(world).send("127.0.0.1", port, call, TIMEOUTS).await;
         assert_eq!(answer.is_ok(), is_answered, "{closed}");
-        assert_eq!(seen.load(Ordering::SeqCst), connections, "{closed}");
+        assert_eq!(server.connections.load(Ordering::SeqCst), connections, "{closed}");
     }
 }
 
