@@ -2,11 +2,13 @@
 //!
 //! A silent device is passed over: a read asks it after all others, and only if those leave the result open; a write
 //! goes to a handoff, and where none is left, to the silent device only if there is no quorum without it. A request
-//! that passes one over starts a HEAD of the gateway's own to it unless one is under way: its answer ends the silence.
+//! that passes one over starts a HEAD of the gateway's own to it unless such a HEAD is under way: its answer ends the
+//! silence.
 //! A write under a write lock passes none over: what lies on handoffs is not seen by the next who takes the lock, for
 //! whom primaries speak.
 //! What a silent device did not answer in time has been counted against it, as any failure. It may be left alone for
-//! that, and is asked for its silence all the same: its answer ends both, unless it says that the device is gone.
+//! that, and is asked for its silence all the same: its answer ends both, unless it says that the device
+//! is gone, or has ended both lately (`suppression.rs`).
 //! Always holds: no device is given up; where all are silent, all are asked and waited for as if none were.
 //! Deliberately absent: nodes that fail or refuse otherwise (`suppression.rs`).
 
