@@ -337,7 +337,7 @@ def test_a_second_measurement_is_told(tmp_path):
 
 @pytest.mark.parametrize("change, why", [
     (("processors = 0.1", "processors = 1024"), "gateway: processors = 1024, and this machine gives "),
-    (("sizes = [4096]", "sizes = [1000000000]\nreplicas = 3"), "MB free, and 100000 objects in each of 4 containers"),
+    (("sizes = [4096]", "sizes = [1000000000]\nreplicas = 3"), "MB free, and 1000 objects in each of 4 containers"),
     (("storage_nodes = [1]", "storage_nodes = [1, 1]"), "storage_nodes: 1 stands there twice: expected each once"),
     (("storage_nodes = [1]", "storage_nodes = [1]\ndrives = 1"), "replicas = 3: the smallest cluster of the plan has 1 drives: expected 1 to 1"),
     (("processors = 0.05", 'kind = "storage-1"'), "drives = 3: \"storage-1\" has 1 bays: expected 1 drives or fewer"),
@@ -349,7 +349,7 @@ def test_a_plan_that_contradicts_itself_or_the_machine_is_refused(tmp_path, chan
     text = (LIMITED / "devices.toml").read_text()
     (tmp_path / "devices.toml").write_text(text.replace("gateway-fast-port\"", "gateway-few\"\nmost = 2", 1))
     sections = "[gateway]\nkind = \"gateway-few\"\nprocessors = 0.1\n[storage]\nprocessors = 0.05\n"
-    written = plan(tmp_path, sections, storage_nodes=[1], sizes=[4096], inventory='"devices.toml"', objects=100000)
+    written = plan(tmp_path, sections, storage_nodes=[1], sizes=[4096], inventory='"devices.toml"', objects=1000)
     assert change[0] in written.read_text()
     written.write_text(written.read_text().replace(*change))
     complaint = advise("measure", written, "--output", tmp_path / "out", status=1)[1]
