@@ -68,7 +68,7 @@ rust-begun:      ## begins to compile the unit tests and the lints, beside what 
 rust: $(VENV)/ready   ## unit and property tests
 	$(CARGO) test --workspace --locked --no-run
 	MARTLET_ORACLE_PYTHON=$(CURDIR)/$(VENV)/bin/python MARTLET_SWIFT_PYTHON=$(CURDIR)/$(VENV)/bin/python \
-	MARTLET_ORACLE_BIN=$(CURDIR)/$(VENV)/bin $(ALONE) cargo test --workspace --locked
+	MARTLET_ORACLE_BIN=$(CURDIR)/$(VENV)/bin EVENTLET_NO_GREENDNS=yes $(ALONE) cargo test --workspace --locked
 
 black-box: build keystone clients   ## Martlet from outside: clients, OpenStack Swift beside it, faults
 	$(ALONE) $(PYTEST) tests/ -n $(WORKERS) --dist loadfile --junitxml=target/black-box.xml
