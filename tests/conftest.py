@@ -24,7 +24,7 @@ FAILED = pytest.StashKey[bool]()
 
 def pytest_configure():
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends everything that was started
-    # Nothing here asks a name server: OpenStack's programs take half of the time to start without eventlet's resolver.
+    # OpenStack's programs start in half of the time without eventlet's resolver; of names nothing is looked up through it here.
     os.environ.setdefault("EVENTLET_NO_GREENDNS", "yes")
 
 
