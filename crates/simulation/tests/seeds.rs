@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Few enough for every test run, whose build is little optimised; the search for planted bugs runs some hundreds more.
+/// Take a minute on two processors; the search for planted bugs runs some hundreds more.
 const SEEDS: u64 = 500;
 const DATABASE_SEEDS: u64 = 120;
 const WHOLE_SEEDS: u64 = 25;
