@@ -24,7 +24,7 @@ FAILED = pytest.StashKey[bool]()
 
 def pytest_configure():
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends everything that was started
-    # OpenStack's programs start in half of the time without eventlet's resolver; of names nothing is looked up through it here.
+    # OpenStack's programs start in half of the time without eventlet's resolver, which no test needs.
     os.environ.setdefault("EVENTLET_NO_GREENDNS", "yes")
 
 
