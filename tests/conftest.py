@@ -14,7 +14,7 @@ import pytest
 
 pytest.register_assert_rewrite("harness")
 
-from harness import schedule  # noqa: E402
+from harness import forks, schedule  # noqa: E402
 from harness.client import Client  # noqa: E402
 from harness.memcached import Memcached  # noqa: E402
 from harness.systems import make, running  # noqa: E402
@@ -26,6 +26,7 @@ def pytest_configure():
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends everything that was started
     # OpenStack's programs start in half of the time without eventlet's resolver, which no test needs.
     os.environ.setdefault("EVENTLET_NO_GREENDNS", "yes")
+    forks.use()
 
 
 def pytest_addoption(parser):

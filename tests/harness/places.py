@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+MAIN = Path(__file__).with_name("openstack_main.py")
 
 
 def martlet():
@@ -25,6 +26,5 @@ def openstack_command(swift_dir, tool, *arguments, python=None):
 
     `python` is an interpreter that has more than OpenStack Swift beside it, as Keystone's has.
     """
-    launcher = Path(__file__).with_name("openstack_main.py")
     python = Path(python or sys.executable)
-    return [python, "-W", "ignore", launcher, swift_dir, python.with_name(tool), *arguments]
+    return [python, "-W", "ignore", MAIN, swift_dir, python.with_name(tool), *arguments]

@@ -6,6 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from harness import forks
 from harness.waiting import until
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -19,9 +20,8 @@ class Process:
         self.log = Path(log)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with open(self.log, "ab") as sink:
-            self.child = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
-                start_new_session=True, cwd=cwd, env={**os.environ, **(env or {})})
+            self.child = forks.start(self.command, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True, cwd=cwd,
+                                     env={**os.environ, **(env or {})})
 
     def alive(self):
         return self.child.poll() is None
@@ -126,8 +126,7 @@ class Process:
 def run(command, *, check=True, timeout=300, **options):
     """Run a command to its end; its CompletedProcess with text output. A failure shows the output."""
     started = time.monotonic()
-    done = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=timeout, **options)
+    done = forks.run(command, timeout=timeout, **options)
     if check and done.returncode:
         raise AssertionError(f"{command} gave {done.returncode} after {time.monotonic() - started:.1f} s\n"
                              f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}")

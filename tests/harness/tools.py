@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import forks
 from harness.places import martlet, openstack
 
 # What pip makes of swift-form-signature cannot start: its main wants the arguments handed over.
@@ -36,9 +37,8 @@ def command(make, tool, arguments):
 
 def run(make, tool, *arguments, env=None, cwd=None, within=60, prefix=()):
     """The tool of "martlet" or "openstack". `prefix` is a command that runs it, as `unshare` does."""
-    line = [*prefix, *command(make, tool, arguments)]
-    ended = subprocess.run([str(word) for word in line], capture_output=True, text=True, errors="surrogateescape", timeout=within,
-                           cwd=cwd, env={**os.environ, "COLUMNS": "80", **(env or {})}, stdin=subprocess.DEVNULL, check=False)
+    ended = forks.run([*prefix, *command(make, tool, arguments)], timeout=within, errors="surrogateescape",
+                      cwd=cwd, env={**os.environ, "COLUMNS": "80", **(env or {})})
     return ToolResult(ended.returncode, ended.stdout, ended.stderr)
 
 
