@@ -20,6 +20,20 @@ def enter(options):
     return ["setpriv", "--pdeathsig", "KILL", "unshare", *NAMESPACES, sys.executable, __file__, str(options)]
 
 
+def end(child):
+    """Ends the machine that this process started, and thaws its drives: who waits for a frozen one cannot be killed, and every sync of the host would wait too."""
+    try:
+        first = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()[0]
+        mounts = open(f"/proc/{first}/ns/mnt")
+    except (OSError, IndexError):  # it has ended, or not yet begun
+        child.kill()
+        return
+    with mounts:
+        child.kill()
+        script = 'for drive in /srv/storm/drives/*/; do fsfreeze --unfreeze "$drive"; done'
+        subprocess.run(["nsenter", f"--mount=/proc/self/fd/{mounts.fileno()}", "sh", "-c", script], pass_fds=[mounts.fileno()], capture_output=True)
+
+
 def obstacle():
     """Why no such machine can be had here; None when it can."""
     if os.geteuid():

@@ -44,6 +44,15 @@ def arguments():
     return options
 
 
+running = set()  # machines
+
+
+def interrupted(*_):
+    for child in running.copy():
+        machine.end(child)
+    os._exit(130)
+
+
 def run_seed(options, seed, out):
     """One storm on a new machine; its report."""
     shutil.rmtree(out, ignore_errors=True)
@@ -55,12 +64,15 @@ def run_seed(options, seed, out):
     longest = options.rounds * (options.seconds + 900)
     with open(out / "machine.txt", "w") as sink:
         child = subprocess.Popen(machine.enter(out / "options.json"), stdin=subprocess.DEVNULL, stdout=sink, stderr=sink)
+        running.add(child)
         try:
             child.wait(longest)
         except subprocess.TimeoutExpired:
             sink.write(f"the storm did not end in {longest:.0f} s")
-            child.kill()  # and everything in it
+            machine.end(child)
             child.wait()
+        finally:
+            running.discard(child)
     result = out / "result.json"
     return json.loads(result.read_text()) if result.exists() else {"seed": seed, "error": (out / "machine.txt").read_text()[-2000:]}
 
@@ -75,7 +87,7 @@ def again(options, seed):
 
 def main():
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os._exit(130))  # the machines end with us
+        signal.signal(number, interrupted)
     options = arguments()
     if options.list:
         names = [*faults.LOSSES, *(name for lane in faults.HIDING.values() for name in lane)]
