@@ -130,8 +130,10 @@ class Drives:
         data = {drive: sorted(file for file in files if file.endswith((".data", ".meta"))) for drive, files in found.items()}
         data = {drive: files for drive, files in data.items() if files}
         if state is None:
-            if any(data.values()):
-                yield f"dark data: {where} should not exist, but lies on {', '.join(sorted(data))}: {data}"
+            # A POST without a body counts for no reader. OpenStack's servers keep it beside an older tombstone, too, until its reclaim age.
+            dark = {drive: files for drive, files in data.items() if any(file.endswith(".data") for file in files)}
+            if dark:
+                yield f"dark data: {where} should not exist, but lies on {', '.join(sorted(dark))}: {dark}"
             return
         if missing := homes - data.keys():
             yield f"{where} has no replica on {', '.join(sorted(missing))}; it is on {', '.join(sorted(data)) or 'no drive'}"
