@@ -77,15 +77,14 @@ def as_forked(command, env):
 
 def requests(program):
     """The socket of this worker's server for such a program, which is started when it is first wanted and ends with the worker."""
-    kind = ["patched"] if program.rpartition("-")[2] in PATCHED else []
+    is_patched = program.rpartition("-")[2] in PATCHED
     with _lock:
-        if bool(kind) not in _requests:
-            ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if is_patched not in _requests:
+            _requests[is_patched], its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with its:
-                subprocess.Popen([sys.executable, "-W", "ignore", SERVER, str(its.fileno()), *kind],
+                subprocess.Popen([sys.executable, "-W", "ignore", SERVER, str(its.fileno()), *(["patched"] if is_patched else [])],
                                  stdin=subprocess.DEVNULL, pass_fds=[its.fileno()], start_new_session=True)
-            _requests[bool(kind)] = ours
-        return _requests[bool(kind)]
+        return _requests[is_patched]
 
 
 class Forked:
@@ -99,7 +98,14 @@ class Forked:
         with told:
             errors = stdout if stderr == subprocess.STDOUT else stderr
             socket.send_fds(requests(words[0]), [json.dumps(program).encode()], [stdout.fileno(), errors.fileno(), told.fileno()])
-        self.pid = int(self._told.recv(64))
+        self.pid = self._hear()
+
+    def _hear(self):
+        """The next number that the server tells."""
+        number = self._told.recv(64)
+        if not number:
+            raise RuntimeError(f"{SERVER.name} has ended: nothing more is known of {self.args}")
+        return int(number)
 
     def poll(self):
         try:
@@ -115,10 +121,7 @@ class Forked:
                 raise subprocess.TimeoutExpired(self.args, timeout)
             with self._lock:
                 if self.returncode is None:
-                    status = self._told.recv(64)
-                    if not status:
-                        raise RuntimeError(f"{SERVER.name} has ended: nobody knows how {self.args} does")
-                    self.returncode = int(status)
+                    self.returncode = self._hear()
         return self.returncode
 
     def send_signal(self, number):
