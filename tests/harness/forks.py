@@ -22,6 +22,8 @@ SERVER = Path(__file__).with_name("openstack_forks.py")
 OF_THE_START = ("LD_", "PYTHON", "EVENTLET_", "GREENLET_", "LANG", "LC_")
 # The last words of the names of those that begin with eventlet's patches: servers and daemons.
 PATCHED = ("server", "replicator", "auditor", "updater", "expirer", "reconciler", "reconstructor", "sync", "sharder", "reaper")
+# Within so many seconds a server has imported the library and forked, however slow the machine is.
+FIRST_WORD = 180
 
 _inherited = None  # what the environment has of these where programs are forked
 _requests = {}
@@ -93,6 +95,7 @@ class Forked:
     def __init__(self, command, swift_dir, words, *, stdout, stderr, session, cwd, env):
         self.args, self.returncode, self._lock = command, None, threading.Lock()
         self._told, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._told.settimeout(FIRST_WORD)
         program = {"command": command, "swift_dir": swift_dir, "words": words, "session": session, "cwd": str(cwd or os.getcwd()),
                    "env": dict(os.environ) if env is None else env}
         with told:

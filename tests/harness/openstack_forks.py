@@ -64,8 +64,9 @@ def serve(requests, poll):
             pid = os.fork()
             if pid == 0:
                 requests.detach()
-                become(json.loads(message), out, err, teller)
-                return json.loads(message)
+                program = json.loads(message)
+                become(program, out, err, teller)
+                return program
             os.close(out)
             os.close(err)
             watched = os.pidfd_open(pid)
