@@ -68,7 +68,7 @@ def started(make, folder):
     address, data = f"127.0.0.1:{port}", folder / "data"
     data.mkdir()
     if make == "moto":  # it holds all in memory and takes any keys
-        command = [environment.clients() / "python", "-m", "moto.server", "-H", "127.0.0.1", "-p", port]
+        command = [environment.clients() / "python", "-I", Path(__file__).with_name("moto_server.py"), port]
     else:
         command = [FOLDER / "versitygw", "--port", address, "--access", ACCESS, "--secret", SECRET, "posix", data]
     process = Process(command, folder / f"{make}.log")
