@@ -11,7 +11,7 @@ use object_server::{DeviceSource, ObjectServer, ObjectServerOptions};
 use peer::{Body, RawCall, Service, Target};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use upkeep::{
     Boot, DarkData, DarkDataAction, Disks, ObjectAuditor, ObjectAuditorOptions, ObjectUpdater, ReconWriter, Scan,
 };
@@ -214,6 +214,23 @@ async fn each_boot_is_looked_behind_once() {
     assert_eq!(kept(site.boot("three", 1)).await, 1);
 }
 
+/// As `chown -R` after the boot does, or the removal of a second name that a loss of power has left.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_whose_owner_changed_after_the_boot_is_from_before_it() {
+    let site = Site::new();
+    site.send("PUT", "o", 0, &[("content-type", "x/y")]).await;
+    site.lose_rows();
+    let found = files(&site.device().join("objects"));
+    let data = found
+        .iter()
+        .find(|path| path.extension().is_some_and(|end| end == "data"));
+    let data = std::fs::File::open(data.unwrap()).unwrap();
+    data.set_modified(SystemTime::now() - Duration::from_secs(7200))
+        .unwrap();
+    assert_eq!(site.audit(site.boot("one", -3600)).await, (1, 0));
+    assert_eq!(site.pending().len(), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pass_that_could_not_keep_a_row_is_not_the_last() {
     let site = Site::new();
@@ -267,14 +284,16 @@ async fn an_object_whose_row_is_on_its_way_is_not_dark() {
 }
 
 fn contains(place: &Path, ending: &str) -> bool {
+    files(place).iter().any(|path| path.to_string_lossy().ends_with(ending))
+}
+
+/// All files below a place.
+fn files(place: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(place)
         .into_iter()
         .flatten()
-        .map(|entry| entry.unwrap());
+        .map(|entry| entry.unwrap().path());
     entries
-        .into_iter()
-        .any(|entry| match entry.file_type().unwrap().is_dir() {
-            true => contains(&entry.path(), ending),
-            false => entry.file_name().to_string_lossy().ends_with(ending),
-        })
+        .flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] })
+        .collect()
 }

@@ -1,8 +1,8 @@
 //! What an audit asks to find listing rows that may have been lost with the machine's power: when an object's files
 //! last changed, and what its row says.
 //!
-//! Intents (`listing_intents.rs`) are not synced. What is known after a loss of power is when a file got its name, as
-//! the file system says, whatever the timestamp in that name.
+//! Intents (`listing_intents.rs`) are not synced. What is known after a loss of power is when a file got its name and
+//! when it was written, as the file system says, whatever the timestamp in that name.
 //! Deliberately absent: which changes are late, and what their rows say (`upkeep`, `object_auditor/late_rows.rs`).
 
 use super::audit::{AuditPlace, ObjectAudit};
@@ -34,8 +34,8 @@ pub enum Presence {
 }
 
 impl ObjectAudit {
-    /// When a file that counts in a place last changed before `limit`, both in seconds since 1970; `None` when all have
-    /// changed since.
+    /// When a file that counts in a place got its name or was written before `limit`, both in seconds since 1970; `None`
+    /// when all were since. A change of owner, or the end of a second name, moves only the first of those times.
     pub fn changed_before(&self, place: &AuditPlace, limit: i64) -> Result<Option<i64>, EngineError> {
         self.state.ready()?;
         let path = &place.directory;
@@ -51,8 +51,10 @@ impl ObjectAudit {
         {
             let file = path.join(&listed.names[at]);
             match self.state.device.files().info_of_name(&file) {
-                Ok(info) if info.changed.0 < limit => newest = newest.max(Some(info.changed.0)),
-                Ok(_) => {}
+                Ok(info) => {
+                    let times = [info.changed.0, info.modified.0];
+                    newest = newest.max(times.into_iter().find(|at| *at < limit));
+                }
                 // Something newer came, with a row of its own.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(self.state.io("look at", &file, error)),
