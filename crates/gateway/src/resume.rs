@@ -1,11 +1,12 @@
 //! A GET's body that survives its node: when it breaks off, the next replica goes on.
 //!
-//! The replacement must be the same write (entity tag and timestamp). What a remote node sent before
-//! it broke may have been wrong (a server that finds a checksum mismatch can only hang up), so the
-//! replacement is read from the beginning of the range and must agree with what the client has got,
-//! by a hash kept on the way. A service in this process says by itself when its bytes are wrong
-//! ([`BodyError::Corrupt`]); then the client's download fails, as it must.
-//! Always holds: the client gets exactly the promised bytes, or a broken connection.
+//! The replacement must be the same write (entity tag and timestamp), and is read from the beginning of the range:
+//! a server verifies what it reads as a whole. What a remote node sent before it broke may have been wrong (a server
+//! that finds a checksum mismatch can only hang up), so the replacement must agree with what the client has got, by a
+//! hash kept on the way. A service in this process says by itself when its bytes are wrong ([`BodyError::Corrupt`]);
+//! then the client's download fails, as it must.
+//! Always holds: the client gets exactly the promised bytes, or a broken connection. Of ranges, which nothing
+//! verifies, and of what a service in this process sent before its drive failed, that is as good as their drives.
 
 use crate::backend::{Question, header, text};
 use crate::candidates::{Candidate, Candidates};
@@ -158,10 +159,7 @@ impl Download {
 
     /// Goes on with another node; the error is that of the one before when there is none.
     async fn replace_source(&mut self, error: BodyError) -> Result<(), BodyError> {
-        // Without doubt about what was sent only the rest is needed.
-        let skip = if self.source.hash.is_some() { self.sent } else { 0 };
-        let from = self.start + self.sent - skip;
-        let range = format!("bytes={from}-{}", self.start + self.length - 1);
+        let range = format!("bytes={}-{}", self.start, self.start + self.length - 1);
         let question = self.reading.clone().of_range(Some(&range)).question();
         while let Some(candidate) = self.next_candidate(&question) {
             let call = question.call(self.candidates.route(), &candidate.node);
@@ -169,7 +167,7 @@ impl Download {
             let Some(response) = self.shared.ask(&candidate.node, call, limit).await else {
                 continue;
             };
-            if !self.is_same_write(&response, from) {
+            if !self.is_same_write(&response) {
                 continue;
             }
             let hash = self.source.hash.clone().map(|_| Box::default());
@@ -178,7 +176,7 @@ impl Download {
                 body: response.into_body(),
                 hash,
             };
-            match self.agrees(&mut next, skip).await {
+            match self.agrees(&mut next).await {
                 Ok(true) => {
                     self.source = next;
                     return Ok(());
@@ -198,26 +196,25 @@ impl Download {
         next.or_else(|| self.candidates.next_silent(&self.shared))
     }
 
-    fn is_same_write(&self, response: &Response, from: u64) -> bool {
+    fn is_same_write(&self, response: &Response) -> bool {
         let headers = response.headers();
         let begins = header(headers, "content-range").and_then(first_byte).unwrap_or(0);
         response.status().is_success()
             && headers.get("etag") == self.etag.as_ref()
             && headers.get("x-timestamp") == self.timestamp.as_ref()
-            && begins == from
+            && begins == self.start
     }
 
-    /// Reads `skip` bytes of `next` and compares them with what was sent.
-    async fn agrees(&self, next: &mut Current, skip: u64) -> Result<bool, BodyError> {
-        let (Some(sent), Some(hash)) = (&self.source.hash, &mut next.hash) else {
-            return Ok(true);
-        };
-        let mut left = skip;
+    /// Reads what was sent from `next` as well; whether it is the same, as far as that is in doubt.
+    async fn agrees(&self, next: &mut Current) -> Result<bool, BodyError> {
+        let mut left = self.sent;
         while left > 0 {
             let mut chunk = next_chunk(&self.shared, &mut next.body).await?;
             let take = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
             let head = chunk.split_to(take);
-            hash.update(&head);
+            if let Some(hash) = &mut next.hash {
+                hash.update(&head);
+            }
             left -= head.len() as u64;
             if !chunk.is_empty() {
                 // What is left of the chunk belongs to the client: put it back in front.
@@ -226,7 +223,8 @@ impl Download {
                 next.body = put_back(chunk, rest, length);
             }
         }
-        Ok(hash.digest() == sent.digest())
+        let digest = |hash: &Option<Box<Xxh3>>| hash.as_ref().map(|hash| hash.digest());
+        Ok(digest(&next.hash) == digest(&self.source.hash))
     }
 }
 

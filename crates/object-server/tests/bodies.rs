@@ -6,6 +6,7 @@ mod support;
 
 use http::{HeaderValue, StatusCode};
 use peer::{Body, BodyError, Digest, Service};
+use std::os::unix::fs::FileExt;
 use support::calls::{fed, files, get, in_memory, on_files, pattern, put, read, until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,6 +45,40 @@ async fn long_bodies_stream_in_and_out() {
         assert_eq!(
             server.call(get(Some("bytes=0-0")).into()).await.status(),
             StatusCode::PARTIAL_CONTENT
+        );
+    }
+}
+
+/// Ranges of the whole are what a gateway asks for when another server's body has broken off.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flipped_bit_is_noticed_by_whoever_reads_the_whole() {
+    for range in [None, Some("bytes=0-"), Some("bytes=0-999999"), Some("bytes=-1000000")] {
+        let place = tempfile::tempdir().unwrap();
+        let (server, mut bytes) = (on_files(place.path()), pattern(1_000_000).to_vec());
+        let body = fed(bytes.clone().into(), Some(1_000_000), None);
+        assert_eq!(server.call(put(1.0, body).into()).await.status(), StatusCode::CREATED);
+        let whole = server.call(get(range).into()).await;
+        let (is_range, length) = (
+            whole.headers().contains_key("content-range"),
+            &whole.headers()["content-length"],
+        );
+        assert_eq!(
+            (is_range, length),
+            (range.is_some(), &HeaderValue::from_static("1000000"))
+        );
+        assert_eq!(read(whole).await, bytes);
+
+        let data = files(place.path()).into_iter().find(|name| name.ends_with(".data"));
+        let data = place.path().join(data.unwrap());
+        bytes[900_000] ^= 1;
+        let file = std::fs::File::options().write(true).open(&data).unwrap();
+        file.write_all_at(&bytes[900_000..900_001], 900_000).unwrap();
+        let spoilt = server.call(get(range).into()).await;
+        let read = spoilt.into_body().collect(u64::MAX).await;
+        assert_eq!(
+            (read.err(), data.exists()),
+            (Some(BodyError::Corrupt), false),
+            "{range:?}"
         );
     }
 }
