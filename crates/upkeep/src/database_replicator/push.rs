@@ -201,6 +201,8 @@ impl Push<'_> {
 
     async fn send_rows(&mut self, replica: &ReplicaClient<'_>, theirs: &Summary, mut point: i64) -> Result<(), Fault> {
         let id = self.found.info.summary.id.clone();
+        // Read before the rows: what a third replica sends meanwhile comes with its point, and is not among these rows.
+        let points = self.found_one(|broker| broker.sync_points(Direction::Incoming)).await?;
         let mut rows = self.rows_behind(point).await?;
         for _ in 0..self.context.options.max_diffs {
             let Some(last) = rows.last() else { break };
@@ -215,7 +217,6 @@ impl Push<'_> {
             self.remember(&theirs.id, point).await?;
             return Err(Fault::peer("it has fallen far behind; more rows go with the next pass"));
         }
-        let points = self.found_one(|broker| broker.sync_points(Direction::Incoming)).await?;
         let points: Vec<Value> = points.iter().map(SyncPoint::to_json).collect();
         let merge = vec![json!("merge_syncs"), json!(points), json!(theirs.id)];
         replica.ask(merge).await?.success()?;
