@@ -1,12 +1,14 @@
 //! A GET's body that survives its node: when it breaks off, the next replica goes on.
 //!
-//! The replacement must be the same write (entity tag and timestamp), and is read from the beginning of the range:
-//! a server verifies what it reads as a whole. What a remote node sent before it broke may have been wrong (a server
-//! that finds a checksum mismatch can only hang up), so the replacement must agree with what the client has got, by a
-//! hash kept on the way. A service in this process says by itself when its bytes are wrong ([`BodyError::Corrupt`]);
-//! then the client's download fails, as it must.
-//! Always holds: the client gets exactly the promised bytes, or a broken connection. Of ranges, which nothing
-//! verifies, and of what a service in this process sent before its drive failed, that is as good as their drives.
+//! The replacement must be the same write (entity tag and timestamp). What a remote node sent before it broke may have
+//! been wrong (a server that finds a checksum mismatch can only hang up), so the replacement is read from the beginning
+//! of the range and must agree with what the client has got, by a hash kept on the way. A service in this process says
+//! by itself when its bytes are wrong ([`BodyError::Corrupt`]); then the client's download fails, as it must. What
+//! replaces it when its drive fails is read from the beginning, too, where that is the whole object: servers verify
+//! only what is read as a whole.
+//! Always holds: the client gets exactly the promised bytes, or a broken connection.
+//! Deliberately absent: proof of what a service in this process had sent before its drive failed, and of parts of
+//! objects that are longer than a server's first look: nothing has compared these with a checksum.
 
 use crate::backend::{Question, header, text};
 use crate::candidates::{Candidate, Candidates};
@@ -31,6 +33,8 @@ struct Download {
     /// First byte asked for, and how many there are.
     start: u64,
     length: u64,
+    /// That is the whole object.
+    is_whole: bool,
     sent: u64,
     source: Current,
     over: bool,
@@ -39,7 +43,8 @@ struct Download {
 struct Current {
     node: crate::nodes::Node,
     body: Body,
-    /// Of what was sent; only kept for nodes that cannot say by themselves that they were wrong.
+    /// Of what it gave from the beginning of the range; only kept for nodes that cannot say by themselves that they were
+    /// wrong, and for those that stand in for them.
     hash: Option<Box<Xxh3>>,
 }
 
@@ -87,7 +92,9 @@ fn download(shared: &Arc<Shared>, candidates: Candidates, mut reading: Reading, 
     let (Some(length), false) = (length, body.as_whole().is_some()) else {
         return Response::from_parts(head, body);
     };
-    let start = header(&head.headers, "content-range").and_then(first_byte).unwrap_or(0);
+    let range = header(&head.headers, "content-range");
+    let start = range.and_then(first_byte).unwrap_or(0);
+    let is_whole = range.is_none_or(|range| range.ends_with(&format!("/{length}")));
     let is_local = shared.peers.is_local(&source.node.ip, source.node.port);
     let hash = (!is_local).then(Box::default);
     let download = Download {
@@ -98,6 +105,7 @@ fn download(shared: &Arc<Shared>, candidates: Candidates, mut reading: Reading, 
         timestamp: head.headers.get("x-timestamp").cloned(),
         start,
         length,
+        is_whole,
         sent: 0,
         source: Current {
             node: source.node,
@@ -159,7 +167,10 @@ impl Download {
 
     /// Goes on with another node; the error is that of the one before when there is none.
     async fn replace_source(&mut self, error: BodyError) -> Result<(), BodyError> {
-        let range = format!("bytes={}-{}", self.start, self.start + self.length - 1);
+        let from_start = self.is_whole || self.source.hash.is_some();
+        let skip = if from_start { self.sent } else { 0 };
+        let from = self.start + self.sent - skip;
+        let range = format!("bytes={from}-{}", self.start + self.length - 1);
         let question = self.reading.clone().of_range(Some(&range)).question();
         while let Some(candidate) = self.next_candidate(&question) {
             let call = question.call(self.candidates.route(), &candidate.node);
@@ -167,16 +178,18 @@ impl Download {
             let Some(response) = self.shared.ask(&candidate.node, call, limit).await else {
                 continue;
             };
-            if !self.is_same_write(&response) {
+            if !self.is_same_write(&response, from) {
                 continue;
             }
-            let hash = self.source.hash.clone().map(|_| Box::default());
+            let is_local = self.shared.peers.is_local(&candidate.node.ip, candidate.node.port);
+            let is_kept = self.source.hash.is_some() || from_start && !is_local;
+            let hash = is_kept.then(Box::default);
             let mut next = Current {
                 node: candidate.node,
                 body: response.into_body(),
                 hash,
             };
-            match self.agrees(&mut next).await {
+            match self.agrees(&mut next, skip).await {
                 Ok(true) => {
                     self.source = next;
                     return Ok(());
@@ -196,18 +209,18 @@ impl Download {
         next.or_else(|| self.candidates.next_silent(&self.shared))
     }
 
-    fn is_same_write(&self, response: &Response) -> bool {
+    fn is_same_write(&self, response: &Response, from: u64) -> bool {
         let headers = response.headers();
         let begins = header(headers, "content-range").and_then(first_byte).unwrap_or(0);
         response.status().is_success()
             && headers.get("etag") == self.etag.as_ref()
             && headers.get("x-timestamp") == self.timestamp.as_ref()
-            && begins == self.start
+            && begins == from
     }
 
-    /// Reads what was sent from `next` as well; whether it is the same, as far as that is in doubt.
-    async fn agrees(&self, next: &mut Current) -> Result<bool, BodyError> {
-        let mut left = self.sent;
+    /// Reads `skip` bytes of `next`; whether they are what was sent, as far as that is in doubt.
+    async fn agrees(&self, next: &mut Current, skip: u64) -> Result<bool, BodyError> {
+        let mut left = skip;
         while left > 0 {
             let mut chunk = next_chunk(&self.shared, &mut next.body).await?;
             let take = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
@@ -223,8 +236,8 @@ impl Download {
                 next.body = put_back(chunk, rest, length);
             }
         }
-        let digest = |hash: &Option<Box<Xxh3>>| hash.as_ref().map(|hash| hash.digest());
-        Ok(digest(&next.hash) == digest(&self.source.hash))
+        let both = self.source.hash.as_ref().zip(next.hash.as_ref());
+        Ok(both.is_none_or(|(sent, next)| sent.digest() == next.digest()))
     }
 }
 

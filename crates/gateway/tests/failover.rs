@@ -194,10 +194,15 @@ fn cluster() -> Cluster {
 }
 
 fn cluster_with(change: impl FnOnce(&mut GatewayOptions)) -> Cluster {
+    cluster_of(|_| true, change)
+}
+
+/// `is_local` says of which places of `order` the nodes are services of the gateway's process.
+fn cluster_of(is_local: impl Fn(usize) -> bool, change: impl FnOnce(&mut GatewayOptions)) -> Cluster {
     let world = World::real();
     let mut builder = RingBuilder::new(6, 3.0, 1).unwrap();
     let mut peers = Peers::new(world.clone());
-    let mut nodes = Vec::new();
+    let mut nodes = Vec::<Arc<Node>>::new();
     for port in 1..=NODES {
         builder
             .add(Device {
@@ -214,7 +219,6 @@ fn cluster_with(change: impl FnOnce(&mut GatewayOptions)) -> Cluster {
             mood: Mutex::new(Mood::Well),
             objects: Mutex::default(),
         });
-        peers.register("node", port, node.clone());
         nodes.push(node);
     }
     builder.rebalance(7, 0).unwrap();
@@ -223,9 +227,16 @@ fn cluster_with(change: impl FnOnce(&mut GatewayOptions)) -> Cluster {
     let live = ring.load_full();
     let partition = live.partition_of(&hash.object("a", "c", "o").0);
     let primaries = live.primaries(partition).into_iter().map(|d| usize::from(d.port) - 1);
-    let order = primaries
+    let order: Vec<usize> = primaries
         .chain(live.handoffs(partition).map(|d| usize::from(d.port) - 1))
         .collect();
+    for (place, node) in order.iter().enumerate() {
+        let (port, service) = (*node as u16 + 1, nodes[*node].clone());
+        match is_local(place) {
+            true => peers.register("node", port, service),
+            false => peers.register_way("node", port, service),
+        }
+    }
     let rings = Rings {
         account: ring.clone(),
         container: ring.clone(),
@@ -397,6 +408,39 @@ async fn wrong_bytes_never_complete_a_download() {
     }
     let (status, body) = cluster.get(&[]).await;
     assert_eq!((status, body), (200, Err(BodyError::Corrupt)));
+}
+
+/// A drive of this process fails, the next node breaks off after a wrong byte, which its server may have noticed.
+#[tokio::test]
+async fn what_another_node_sent_is_compared_when_it_breaks_off() {
+    let plain = cluster();
+    let zones = [0, 1, 2].map(|place| zone(&plain, place));
+    for first_is_local in [true, false] {
+        let cluster = cluster_of(
+            |place| first_is_local && place == 0,
+            |options| {
+                let [first, second, third] = &zones;
+                options.routing.common.sorting_method = SortingMethod::Affinity;
+                options.routing.common.read_affinity =
+                    OptionValue::parse(&format!("{first}=1, {second}=2, {third}=3")).unwrap();
+            },
+        );
+        let bytes = large();
+        assert_eq!(cluster.put(&bytes).await, 201);
+        cluster.set(0, Mood::BreaksAfter(5_000));
+        cluster.set(1, Mood::BreaksAfter(200_000));
+        for range in [&[][..], &[("range", "bytes=0-")][..]] {
+            assert!(cluster.get(range).await.1 == Ok(bytes.clone()));
+        }
+        let mut wrong = bytes.to_vec();
+        wrong[100_000] ^= 1;
+        let second = &cluster.nodes[cluster.order[1]];
+        second.objects.lock().insert("/a/c/o".into(), wrong.into());
+        for range in [&[][..], &[("range", "bytes=0-")][..]] {
+            let read = cluster.get(range).await.1;
+            assert_eq!(read.map(|body| body == bytes), Err(BodyError::Corrupt));
+        }
+    }
 }
 
 #[tokio::test]
