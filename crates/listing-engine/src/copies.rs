@@ -182,6 +182,7 @@ impl Broker {
     pub fn replace_with(&self, identity: CopyIdentity<'_>, belongs: impl Fn(&Info) -> bool) -> Result<(), Error> {
         let location = self.location();
         let claimed = Claimed::of(location, identity)?;
+        let id = self.info()?.id;
         let mut copy = Copy::open(location, &claimed.path, belongs)?;
         let mut point = -1;
         loop {
@@ -198,6 +199,10 @@ impl Broker {
                 return Err(DatabaseFailure::Error(Error::Busy { path: plain.clone() }));
             }
             database.write_long("replace", |transaction| -> Result<_, WorkError> {
+                // The rows of one that has taken its place meanwhile have other numbers.
+                if !sync_points::has_id(location.kind(), transaction, &id)? {
+                    return Err(Error::Busy { path: plain.clone() }.into());
+                }
                 copy.take_rest(transaction, point)?;
                 copy.take_identity(location, identity)?;
                 Ok(location.disk().publish(&claimed.path, &plain)?)

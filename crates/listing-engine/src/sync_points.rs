@@ -84,7 +84,7 @@ impl Broker {
     }
 }
 
-fn has_id(kind: Kind, connection: &Connection, id: &str) -> rusqlite::Result<bool> {
+pub(crate) fn has_id(kind: Kind, connection: &Connection, id: &str) -> rusqlite::Result<bool> {
     let sql = format!("SELECT id = ? FROM {}", kind.stat_table());
     connection
         .prepare_cached(&sql)?

@@ -310,6 +310,32 @@ fn a_copy_that_arrives_while_one_of_its_name_is_taken_in_is_another() {
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
+/// Rows are taken along in steps, by their numbers, and those of the first to take the place are numbered anew.
+#[test]
+fn of_two_copies_that_replace_a_database_at_once_the_later_is_refused() {
+    let two = two();
+    let there = replica(two.there.device(), Kind::Container, 2);
+    there.commit_batch(&[Row::Object(object("there", at(3)))]).unwrap();
+    two.here.commit_batch(&[Row::Object(object("here", at(3)))]).unwrap();
+    carry(&two.here, &two.there);
+    let another = CopyIdentity {
+        unique: "5e7ab1e5-0000-4000-8000-0000000000ff",
+        ..IDENTITY
+    };
+    let overtaken = |_: &Info| {
+        carry_as(&two.here, &two.there, another.unique);
+        there.replace_with(another, |_| true).unwrap();
+        true
+    };
+    let refused = there.replace_with(IDENTITY, overtaken);
+    assert!(matches!(refused, Err(Error::Busy { .. })), "{refused:?}");
+    let info = there.replication_info().unwrap();
+    assert_eq!(
+        (info.info.object_count, info.summary.id),
+        (2, format!("{}-sdb", another.unique))
+    );
+}
+
 /// A pass of a replicator reads rows and notes points in steps: a database that took the place of the one that it found
 /// numbers its rows anew.
 #[test]
