@@ -31,7 +31,8 @@ pub use engine::{
 };
 pub use error::EngineError;
 pub use files::{
-    AuditListing, AuditPlace, Audited, Examined, FilesConfig, FilesEngine, ListedState, Notice, ObjectAudit, Presence,
+    AuditListing, AuditPlace, Audited, Examined, FileTimes, FilesConfig, FilesEngine, ListedState, Notice, ObjectAudit,
+    Presence,
 };
 pub use key::{ObjectKey, PartitionKey};
 pub use listing_intents::{IntendedChange, ListingIntents};

@@ -33,18 +33,27 @@ pub enum Presence {
     Deleted(Timestamp),
 }
 
+/// When the files of an object changed, in seconds since 1970.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FileTimes {
+    /// A name, an attribute, an owner or the content did (`ctime`).
+    pub changed: Option<i64>,
+    /// The content did (`mtime`).
+    pub written: Option<i64>,
+}
+
 impl ObjectAudit {
-    /// When a file that counts in a place got its name or was written before `limit`, both in seconds since 1970; `None`
-    /// when all were since. A change of owner, or the end of a second name, moves only the first of those times.
-    pub fn changed_before(&self, place: &AuditPlace, limit: i64) -> Result<Option<i64>, EngineError> {
+    /// When the files that count in a place last changed and were last written before `limit`, all in seconds since 1970;
+    /// `None` for those that were since. A change of owner, or the end of a second name, moves only the first of them.
+    pub fn times_before(&self, place: &AuditPlace, limit: i64) -> Result<FileTimes, EngineError> {
         self.state.ready()?;
         let path = &place.directory;
         let Some(directory) = read::open_directory(&self.state, &key_of(place), path)? else {
-            return Ok(None);
+            return Ok(FileTimes::default());
         };
         let listed = ObjectFiles::list(&*directory).map_err(|error| self.state.io("list", path, error))?;
         let choice = choose(&listed.files);
-        let mut newest = None;
+        let mut newest = FileTimes::default();
         for at in [choice.data, choice.meta, choice.content_type, choice.tombstone]
             .into_iter()
             .flatten()
@@ -52,8 +61,9 @@ impl ObjectAudit {
             let file = path.join(&listed.names[at]);
             match self.state.device.files().info_of_name(&file) {
                 Ok(info) => {
-                    let times = [info.changed.0, info.modified.0];
-                    newest = newest.max(times.into_iter().find(|at| *at < limit));
+                    let before = |at| Some(at).filter(|at| *at < limit);
+                    newest.changed = newest.changed.max(before(info.changed.0));
+                    newest.written = newest.written.max(before(info.modified.0));
                 }
                 // Something newer came, with a row of its own.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

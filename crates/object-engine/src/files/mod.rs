@@ -32,7 +32,7 @@ pub mod xattrs;
 
 pub use audit::{AuditListing, AuditPlace, Audited, Examined, ObjectAudit};
 pub use config::{FilesConfig, Notice};
-pub use late_changes::{ListedState, Presence};
+pub use late_changes::{FileTimes, ListedState, Presence};
 
 use crate::engine::{Commit, FoundObject, MetadataUpdate, ObjectEngine, ObjectWriter, OpenOptions, WriteLocksOwned};
 use crate::error::EngineError;

@@ -3,14 +3,15 @@
 //! An object server records a row as an intent before it publishes the change that entails it, without a sync; where
 //! all servers of an object lose power before container servers have the row, nothing but the object is left. So in
 //! the first pass after a boot the auditor, which looks at everything anyway, keeps a pending record
-//! (`async_pending`) of each object or deletion whose files got their names within [`WINDOW`] before the machine went
-//! down; the object-updater sends it. A row that had arrived changes nothing.
+//! (`async_pending`) of each object or deletion whose files got their names, or were written, within [`WINDOW`] before
+//! the machine went down; the object-updater sends it. A row that had arrived changes nothing.
 //! When the machine went down stands nowhere: the power may have been off for long. It was not before the last change
 //! on the device from before the boot, and the newest of those seen so far is what the window is measured from. So what
 //! may be missing is always kept, and of the rest, partitions being in no order of time, few more than the window has.
 //! Always holds: a device whose pass was incomplete is looked at again; the boot that a policy's objects were checked
 //! after stands in `objects/auditor_status_boot.json`, which OpenStack Swift's daemons pass over.
-//! Deliberately absent: clocks that were wrong before or after the boot.
+//! Deliberately absent: clocks that were wrong before or after the boot; rows that were lost before an earlier boot whose
+//! pass was not done by the last one.
 //! Page: `docs/formats/object-files.md`. Tests: `tests/late_rows.rs`.
 
 use durable_fs::write_file_atomically;
@@ -86,7 +87,9 @@ impl Boot {
 pub(super) struct LateRows {
     pub(super) boot: Boot,
     secrets: HashPrefix,
-    window: Window,
+    /// Of the times when files changed, and of those when they were written: either may have been moved.
+    changed: Window,
+    written: Window,
     kept: AtomicU64,
 }
 
@@ -95,7 +98,8 @@ impl LateRows {
         Self {
             boot,
             secrets,
-            window: Window::new(),
+            changed: Window::new(),
+            written: Window::new(),
             kept: AtomicU64::new(0),
         }
     }
@@ -107,10 +111,13 @@ impl LateRows {
 
     /// Keeps the rows of the object in a place if they may be missing; whether they may. Blocks.
     pub(super) fn keep(&self, audit: &ObjectAudit, place: &AuditPlace) -> Result<bool, EngineError> {
-        let Some(changed) = audit.changed_before(place, self.boot.at)? else {
-            return Ok(false);
-        };
-        if !self.window.holds(changed) {
+        let times = audit.times_before(place, self.boot.at)?;
+        let is_late = |window: &Window, at: Option<i64>| at.is_some_and(|at| window.holds(at));
+        let (changed, written) = (
+            is_late(&self.changed, times.changed),
+            is_late(&self.written, times.written),
+        );
+        if !(changed || written) {
             return Ok(false);
         }
         let Some(state) = audit.listed_state(place)? else {
