@@ -24,15 +24,35 @@ const PORT: u16 = 6299;
 struct Stalling {
     server: Arc<ListingServer>,
     device: Arc<Mutex<Option<String>>>,
+    meanwhile: Meanwhile,
 }
+
+/// What happens once, before rows that come to this device are merged.
+type Meanwhile = Arc<Mutex<Option<(String, Box<dyn FnOnce() + Send>)>>>;
 
 #[async_trait::async_trait]
 impl Service for Stalling {
     async fn call(&self, call: Call) -> Response {
-        let call = call.into_raw();
+        let mut call = call.into_raw();
         let Address::Partition(PartitionTarget { device, .. }) = &call.address else {
             panic!("{:?}", call.address)
         };
+        if self
+            .meanwhile
+            .lock()
+            .as_ref()
+            .is_some_and(|(name, _)| **name == **device)
+        {
+            let body = std::mem::replace(&mut call.body, Body::empty())
+                .collect(1 << 20)
+                .await
+                .unwrap();
+            if body.starts_with(b"[\"merge_items\"") {
+                let (_, happens) = self.meanwhile.lock().take().unwrap();
+                happens();
+            }
+            call.body = Body::whole(body);
+        }
         let stalls = self.device.lock().as_deref() == Some(&**device);
         match stalls {
             true => Response::new(Body::stream(futures_util::stream::pending(), Some(100))),
@@ -42,6 +62,7 @@ impl Service for Stalling {
 }
 
 struct Cluster {
+    meanwhile: Meanwhile,
     stalling: Arc<Mutex<Option<String>>>,
     dir: tempfile::TempDir,
     ring_client: RingClient,
@@ -62,8 +83,13 @@ impl Cluster {
         let server = ListingServer::new(World::real(), Kind::Container, options).unwrap();
         let mut peers = Peers::new(World::real());
         let stalling = Arc::<Mutex<Option<String>>>::default();
-        let device = stalling.clone();
-        peers.register("127.0.0.1", PORT, Arc::new(Stalling { server, device }));
+        let meanwhile = Meanwhile::default();
+        let service = Stalling {
+            server,
+            device: stalling.clone(),
+            meanwhile: meanwhile.clone(),
+        };
+        peers.register("127.0.0.1", PORT, Arc::new(service));
         let wait = Duration::from_secs(60);
         let ring_client = RingClient {
             ring: Arc::new(ArcSwap::from_pointee(ring())),
@@ -75,6 +101,7 @@ impl Cluster {
             },
         };
         Self {
+            meanwhile,
             stalling,
             dir,
             ring_client,
@@ -415,6 +442,39 @@ async fn a_point_behind_the_last_row_makes_no_row_known() {
         .iter()
         .map(|device| cluster.open(device).unwrap().info().unwrap().object_count);
     assert_eq!(counts.collect::<Vec<_>>(), [5, 5, 5]);
+}
+
+/// Its rows may come after those that are sent were read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_point_that_comes_while_rows_are_sent_goes_with_the_next_rows() {
+    let cluster = Cluster::new();
+    let (primaries, other) = cluster.places();
+    for device in [&primaries[2], &other] {
+        std::fs::remove_dir(cluster.dir.path().join(device)).unwrap();
+    }
+    let [first, second] = [0, 1].map(|place| cluster.make(&primaries[place], cluster.partition()));
+    first.commit_batch(&rows(0..5)).unwrap();
+    let (point, broker) = (third(7), cluster.open(&primaries[0]).unwrap());
+    let happens = move || {
+        broker.commit_batch(&rows([5])).unwrap();
+        broker.merge_sync_points(&[point], Direction::Incoming).unwrap();
+    };
+    *cluster.meanwhile.lock() = Some((primaries[1].clone(), Box::new(happens)));
+    cluster.pass().await;
+    assert!(cluster.meanwhile.lock().is_none(), "no rows were sent");
+    let known = |broker: &Broker| broker.sync_point("third", Direction::Incoming).unwrap();
+    assert_eq!((known(&first), known(&second)), (7, -1));
+    first.commit_batch(&rows([6])).unwrap();
+    cluster.pass().await;
+    assert_eq!((second.info().unwrap().object_count, known(&second)), (7, 7));
+}
+
+/// Of a replica that is not here.
+fn third(point: i64) -> SyncPoint {
+    SyncPoint {
+        remote_id: "third".into(),
+        point,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

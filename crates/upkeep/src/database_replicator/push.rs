@@ -138,7 +138,7 @@ impl Push<'_> {
     /// Takes over what is newer there.
     async fn learn(&mut self, theirs: &Summary) -> Result<(), Fault> {
         let (theirs, now) = (theirs.clone(), self.context.world.clock.now());
-        let (before, after) = self.ours(move |broker| broker.learn(&theirs, now)).await?;
+        let (before, after) = self.found_one(move |broker| broker.learn(&theirs, now)).await?;
         self.overtaken |= before.summary != self.found.info.summary;
         self.found.info = after;
         Ok(())
@@ -171,7 +171,7 @@ impl Push<'_> {
         let mine = self.found.info.summary.clone();
         let id = theirs.id.clone();
         let known = self
-            .ours(move |broker| broker.sync_point(&id, Direction::Outgoing))
+            .found_one(move |broker| broker.sync_point(&id, Direction::Outgoing))
             .await?;
         // A point behind our last row is of rows that are not here any more (the file was set back, say), or is made
         // up.
@@ -201,7 +201,7 @@ impl Push<'_> {
 
     async fn send_rows(&mut self, replica: &ReplicaClient<'_>, theirs: &Summary, mut point: i64) -> Result<(), Fault> {
         let id = self.found.info.summary.id.clone();
-        // Read before the rows: what a third replica sends meanwhile comes with its point, and is not among these rows.
+        // Read before the rows: what a third replica sends meanwhile comes with its point, and may not be among these rows.
         let points = self.found_one(|broker| broker.sync_points(Direction::Incoming)).await?;
         let mut rows = self.rows_behind(point).await?;
         for _ in 0..self.context.options.max_diffs {
@@ -279,7 +279,7 @@ impl Push<'_> {
 
     async fn snapshot(&self) -> Result<Snapshot, Fault> {
         let unique = format!("{:016x}", self.context.world.random.next_u64());
-        self.ours(move |broker| broker.snapshot(&unique)).await
+        self.found_one(move |broker| broker.snapshot(&unique)).await
     }
 }
 
