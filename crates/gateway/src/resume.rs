@@ -43,8 +43,8 @@ struct Download {
 struct Current {
     node: crate::nodes::Node,
     body: Body,
-    /// Of what it gave from the beginning of the range; only kept for nodes that cannot say by themselves that they were
-    /// wrong, and for those that stand in for them.
+    /// Of what it gave from the beginning of the range; only kept for nodes that cannot say by themselves that they
+    /// were wrong, and for those that stand in for them.
     hash: Option<Box<Xxh3>>,
 }
 

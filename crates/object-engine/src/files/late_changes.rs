@@ -43,8 +43,8 @@ pub struct FileTimes {
 }
 
 impl ObjectAudit {
-    /// When the files that count in a place last changed and were last written before `limit`, all in seconds since 1970;
-    /// `None` for those that were since. A change of owner, or the end of a second name, moves only the first of them.
+    /// When the files that count in a place last changed and were last written before `limit`, all in seconds since
+    /// 1970; `None` for those that were since. A change of owner, or the end of a second name, moves only the first.
     pub fn times_before(&self, place: &AuditPlace, limit: i64) -> Result<FileTimes, EngineError> {
         self.state.ready()?;
         let path = &place.directory;

@@ -201,7 +201,7 @@ impl Push<'_> {
 
     async fn send_rows(&mut self, replica: &ReplicaClient<'_>, theirs: &Summary, mut point: i64) -> Result<(), Fault> {
         let id = self.found.info.summary.id.clone();
-        // Read before the rows: what a third replica sends meanwhile comes with its point, and may not be among these rows.
+        // Read before the rows: what a third replica sends meanwhile comes with its point, and may not be among these.
         let points = self.found_one(|broker| broker.sync_points(Direction::Incoming)).await?;
         let mut rows = self.rows_behind(point).await?;
         for _ in 0..self.context.options.max_diffs {

@@ -10,8 +10,8 @@
 //! may be missing is always kept, and of the rest, partitions being in no order of time, few more than the window has.
 //! Always holds: a device whose pass was incomplete is looked at again; the boot that a policy's objects were checked
 //! after stands in `objects/auditor_status_boot.json`, which OpenStack Swift's daemons pass over.
-//! Deliberately absent: clocks that were wrong before or after the boot; rows that were lost before an earlier boot whose
-//! pass was not done by the last one.
+//! Deliberately absent: clocks that were wrong before or after the boot; rows that were lost before an earlier boot
+//! whose pass was not done by the last one.
 //! Page: `docs/formats/object-files.md`. Tests: `tests/late_rows.rs`.
 
 use durable_fs::write_file_atomically;
