@@ -85,28 +85,34 @@ pub(super) fn everything(run: &mut WholeRun) -> Result<(), Violation> {
     nothing_left(run)
 }
 
-/// A round of all daemons on each node.
-fn round(run: &mut WholeRun, daemons: &mut Vec<NodeDaemons>) -> Result<(), Violation> {
+/// A round of all daemons on each node; how much they have left for the next one.
+fn round(run: &mut WholeRun, daemons: &mut Vec<NodeDaemons>) -> Result<u64, Violation> {
+    let mut left = 0;
     for (number, mut of_node) in std::mem::take(daemons).into_iter().enumerate() {
         let working = async move { (of_node.round().await, of_node) };
         let ((done, failed), back) = run.on_node(number, working)?;
         daemons.push(back);
+        left += failed;
         let line = format!("n{number}: worked, {done} done, {failed} left");
         run.cluster.trace.note(line);
     }
-    run.rest(GRAIN)
+    run.rest(GRAIN)?;
+    Ok(left)
 }
 
-/// Rounds until everything agrees; what is then there.
+/// Rounds until everything agrees and what the daemons have left grows no less; what is then there. What they could
+/// have done would come after the days that pass without them, when deletions that it is older than are forgotten.
 fn agree(run: &mut WholeRun, daemons: &mut Vec<NodeDaemons>) -> Result<Objects, Violation> {
-    let mut why = String::new();
+    let (mut why, mut left_before) = (String::new(), u64::MAX);
     for _ in 0..ROUNDS {
-        round(run, daemons)?;
+        let left = round(run, daemons)?;
         match agreement(run) {
-            Ok(objects) => return Ok(objects),
+            Ok(objects) if left == 0 || left >= left_before => return Ok(objects),
+            Ok(_) => why = format!("{left} things are left to do"),
             Err(Disagreement::Unfinished(what)) => why = what,
             Err(Disagreement::Broken(violation)) => return Err(violation),
         }
+        left_before = left;
         run.cluster.trace.note(format!("no agreement: {why}"));
     }
     Err(Violation(format!("after {ROUNDS} rounds {why}")))
