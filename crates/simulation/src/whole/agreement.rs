@@ -100,8 +100,8 @@ fn round(run: &mut WholeRun, daemons: &mut Vec<NodeDaemons>) -> Result<u64, Viol
     Ok(left)
 }
 
-/// Rounds until everything agrees and what the daemons have left grows no less; what is then there. What they could
-/// have done would come after the days that pass without them, when deletions that it is older than are forgotten.
+/// Rounds until everything agrees and the daemons leave no less than in the round before; what is then there. What they
+/// could still do would come after the days that pass without them, when deletions newer than it are forgotten.
 fn agree(run: &mut WholeRun, daemons: &mut Vec<NodeDaemons>) -> Result<Objects, Violation> {
     let (mut why, mut left_before) = (String::new(), u64::MAX);
     for _ in 0..ROUNDS {
