@@ -63,6 +63,8 @@ pub struct SimCluster {
     turns: u64,
     /// All processes end at the next change of an object, with their power or without.
     pub(crate) ends_at_change: Option<bool>,
+    /// A bit of what a drive holds has flipped.
+    pub(crate) bit_flipped: bool,
 }
 
 /// More turns than any run of this size takes.
@@ -114,6 +116,7 @@ impl SimCluster {
             processes: OUTSIDE.0,
             turns: 0,
             ends_at_change: None,
+            bit_flipped: false,
         }
     }
 

@@ -36,7 +36,8 @@ impl SimCluster {
             InjectedFault::Repeats(percent) => self.net.repeat(percent),
             InjectedFault::Breaks(percent) => self.net.break_off(percent),
             InjectedFault::Drive(number, fault) => {
-                self.nodes[number].files.inject(DRIVE, fault);
+                let happened = self.nodes[number].files.inject(DRIVE, fault);
+                self.bit_flipped |= happened && fault == DriveFault::FlippedBit;
             }
             InjectedFault::NewRing => {
                 let Topology {
