@@ -202,7 +202,7 @@ impl WriteHistory {
     /// Whether each acknowledged write has won, or one has that did not precede it, whatever the clocks said. One whose
     /// time is not ahead of the gateway's when that answers passes for one beside the write: a gateway cannot tell a
     /// race from a clock that is off by less than a request takes. So does one that was refused, whose messages may
-    /// reach servers later.
+    /// reach servers later. A deletion that loses to another deletion has what it asked for.
     pub fn judge_order(&self, path: usize, seen: &SeenState) -> Result<(), Violation> {
         let (body, deleted, newest) = seen.state();
         // A DELETE may have the time of the POST that it ends.
@@ -223,7 +223,8 @@ impl WriteHistory {
                 let other = &self.writes[winner];
                 // Messages of one that was refused may be under way still.
                 let is_over = other.fate == WriteOutcome::Acknowledged && other.precedes(write);
-                winner != number && is_over && other.at() > write.gateway.1
+                let both_delete = write.verb == WriteVerb::Delete && other.verb == WriteVerb::Delete;
+                winner != number && !both_delete && is_over && other.at() > write.gateway.1
             };
             if winner.is_none_or(is_wrong) {
                 return Err(Violation(format!(
@@ -329,5 +330,24 @@ mod tests {
         (history.writes[0].span, history.writes[1].span) = (seconds(1, 2), seconds(3, 4));
         history.writes[1].gateway.1 = Timestamp::from_seconds(10);
         assert_eq!(history.judge_order(0, &a_won), Ok(()), "it passes for a race");
+    }
+
+    #[test]
+    fn a_deletion_may_lose_to_a_deletion_before_it_and_to_no_body() {
+        use WriteOutcome::Acknowledged;
+        let won = |at| SeenState {
+            deleted: Some(Timestamp::from_seconds(at)),
+            ..SeenState::default()
+        };
+        for (last, fine) in [
+            (WriteVerb::Delete, true),
+            (WriteVerb::Put(Bytes::from_static(b"a")), false),
+        ] {
+            let mut history = history(&[(WriteVerb::Delete, 9, Acknowledged), (last, 3, Acknowledged)]);
+            for (write, begun) in history.writes.iter_mut().zip([1, 3]) {
+                write.span = (Duration::from_secs(begun), Some(Duration::from_secs(begun + 1)));
+            }
+            assert_eq!(history.judge_order(0, &won(9)).is_ok(), fine);
+        }
     }
 }
