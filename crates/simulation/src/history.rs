@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_may_lose_to_a_deletion_before_it_and_to_no_body() {
+    fn a_deletion_may_lose_to_a_deletion_before_it_and_a_body_may_not() {
         use WriteOutcome::Acknowledged;
         let won = |at| SeenState {
             deleted: Some(Timestamp::from_seconds(at)),
