@@ -50,18 +50,16 @@ mod up;
 mod upkeep;
 mod worker;
 
+#[cfg(not(feature = "count-allocations"))]
+use allocator::Allocator;
 use cli::{Cli, Command};
 use failure::CommandFailure;
 use listing_server::Kind;
-#[cfg(not(feature = "count-allocations"))]
-use mimalloc::MiMalloc;
 use std::process::ExitCode;
 
-/// Requests allocate on one thread and free on another; glibc's allocator spends a fifth of a GET on
-/// its locks then (seen with perf).
 #[cfg(not(feature = "count-allocations"))]
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Allocator = Allocator;
 #[cfg(feature = "count-allocations")]
 #[global_allocator]
 static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::INSTRUMENTED_SYSTEM;

@@ -15,7 +15,7 @@
 //! | … of names, time and randomness | `vfs.rs` |
 //! | which connection may read or write | `locks.rs` |
 //!
-//! # The one `unsafe` block
+//! # The `unsafe` block
 //!
 //! A VFS is a table of C functions that SQLite gets by pointer. `rsqlite_vfs`, which `rusqlite` itself builds on for
 //! WebAssembly, has these functions and turns them into safe traits; to register the table is `unsafe`, and left to its
