@@ -12,7 +12,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | which verb | `service.rs`, `verbs.rs`; what they share: `state.rs` |
+//! | which verb | `service.rs`, `verbs.rs`; what they share: `state.rs`, `answering.rs` |
 //! | what a request must have before anything else happens | `request.rs` |
 //! | what a device opens to | `devices.rs`; how it comes and goes: `storage-shell` |
 //! | GET and HEAD: what to send | `read.rs`; how it streams: `outgoing.rs`, `pump.rs` |
@@ -29,6 +29,7 @@
 //! Pages: `docs/journeys/put-object.md`, `docs/journeys/get-object.md`. Tests: `tests/`, of which
 //! `as_openstack.rs` asks OpenStack's own object server the same questions.
 
+mod answering;
 mod batch;
 mod delete;
 mod deletes;

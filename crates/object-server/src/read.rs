@@ -5,6 +5,7 @@
 //! Source of the decisions' order: RFC 9110 §13.2.2 and OpenStack's answers: conditions before ranges,
 //! expiry before both.
 
+use crate::answering::Answering;
 use crate::devices::ObjectDevice;
 use crate::expiry;
 use crate::kept::is_shown;
@@ -21,6 +22,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use object_engine::{FoundObject, ObjectMetadata, OpenOptions};
 use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_DURABLE_TIMESTAMP, X_TIMESTAMP};
 use peer::{Body, Response};
+use std::future::ready;
 use std::sync::Arc;
 use storage_shell::{Refusal, header_value, page};
 use vocabulary::{ByteRange, Conditions, Outcome, RangeSet, Timestamp};
@@ -28,21 +30,28 @@ use world::Random;
 
 const DEFAULT_TYPE: &str = "application/octet-stream";
 
-/// Answers a GET or HEAD.
-pub(crate) async fn read(
+/// Begins to answer a GET or HEAD; done at once where the engine knows the object.
+pub(crate) fn read(
     state: &Arc<ObjectServerState>,
     (request, head): (ObjectRequest, ReadHead),
-) -> Result<Response, Refusal> {
+) -> Result<Answering<'_>, Refusal> {
     let wanted = ReadRequest::of(&request, &head, state)?;
     let (is_head, insists) = (wanted.head, wanted.insists_on_anything);
-    let looked = match look_hot(state, &request, &wanted) {
-        Some(known) => Ok(known),
-        None => look(state, request, wanted).await,
-    };
-    let (Reading { found, plan, body }, device) = looked.map_err(|refusal| match refusal {
-        Refusal::Decided(StatusCode::NOT_FOUND, timestamp) if insists => Refusal::NothingMatches(timestamp),
-        refusal => refusal,
-    })?;
+    if let Some(known) = look_hot(state, &request, &wanted) {
+        return Ok(Box::pin(ready(Ok(answer(state, known, is_head)))));
+    }
+    Ok(Box::pin(async move {
+        let found = look(state, request, wanted).await.map_err(|refusal| match refusal {
+            Refusal::Decided(StatusCode::NOT_FOUND, timestamp) if insists => Refusal::NothingMatches(timestamp),
+            refusal => refusal,
+        })?;
+        Ok(answer(state, found, is_head))
+    }))
+}
+
+/// What is said of an object that was found.
+fn answer(state: &ObjectServerState, (reading, device): (Reading, Arc<ObjectDevice>), is_head: bool) -> Response {
+    let Reading { found, plan, body } = reading;
     let send = |status| sized(status, body.len(), body.into_body(&state.world, &device));
     let mut response = match &plan {
         ReadPlan::NotModified => bodiless(StatusCode::NOT_MODIFIED),
@@ -53,7 +62,7 @@ pub(crate) async fn read(
         ReadPlan::Range(_) | ReadPlan::Ranges(_) => send(StatusCode::PARTIAL_CONTENT),
     };
     describe(response.headers_mut(), &found, &plan, &state.options.allowed_headers);
-    Ok(response)
+    response
 }
 
 /// What the device has, by one job on its workers.

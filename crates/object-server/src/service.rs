@@ -1,5 +1,6 @@
 //! [`ObjectServer`]: one call in, one response out, one line in the access log.
 
+use crate::answering::Answering;
 use crate::deletes::deletes;
 use crate::devices::{DeviceSource, ObjectDevices, SourceOpener};
 use crate::exchange_slots::ExchangeSlots;
@@ -15,6 +16,7 @@ use http::header::{ALLOW, CONTENT_LENGTH, SERVER};
 use http::{HeaderValue, Method, StatusCode};
 use peer::message::{Message, ServerKind, UpdateNode};
 use peer::{Call, Peers, Response, Service, Silence, Timeouts};
+use std::future::ready;
 use std::sync::Arc;
 use storage_shell::{AccessLog, Lane, PoolOptions, Refusal, WholeBodies, empty, without_body};
 use tracing::Instrument;
@@ -84,22 +86,21 @@ impl ObjectServer {
         self.state.write_locks.leave(self.state.world.clock.elapsed());
     }
 
-    async fn respond(&self, call: Call) -> Response {
+    /// Begins to answer. A refusal that needs neither device nor body is returned at once.
+    fn begin(&self, call: Call) -> Result<Answering<'_>, Refusal> {
         let serves = self.state.options.replication.serves;
-        let is_head = call.message.method() == Method::HEAD;
-        // The rarer ones have memory of their own: a request moves what the largest of the others needs.
-        let done = match call.message {
+        match call.message {
             Message::PutObject(_) | Message::PostObject(_) | Message::DeleteObject(_) | Message::ReadObject(_) => {
-                on_object(&self.state, call, Lane::Requests).await
+                on_object(&self.state, call, Lane::Requests)
             }
-            Message::LockObject(message) => lock(&self.state, message).await,
-            Message::ReplicateSuffixes(message) if serves => Box::pin(replicate(&self.state, message)).await,
-            Message::Ssync(message) if serves => Box::pin(ssync(&self.state, message, call.body)).await,
+            Message::LockObject(message) => Ok(Box::pin(lock(&self.state, message))),
+            Message::ReplicateSuffixes(message) if serves => Ok(Box::pin(replicate(&self.state, message))),
+            Message::Ssync(message) if serves => Ok(Box::pin(ssync(&self.state, message, call.body))),
             Message::DeleteObjects(message) if serves => {
-                Box::pin(deletes(&self.state, call.context, message, call.body)).await
+                Ok(Box::pin(deletes(&self.state, call.context, message, call.body)))
             }
             Message::Raw(raw) => match raw.method.as_str() {
-                "OPTIONS" => Ok(options(serves)),
+                "OPTIONS" => Ok(Box::pin(ready(Ok(options(serves))))),
                 "GET" | "HEAD" | "PUT" | "POST" | "DELETE" => {
                     let path = raw.address.url_path();
                     Err(Refusal::bad_request(format!("Invalid path: {path}")))
@@ -107,11 +108,6 @@ impl ObjectServer {
                 _ => Err(Refusal::Page(StatusCode::METHOD_NOT_ALLOWED)),
             },
             _ => Err(Refusal::Page(StatusCode::METHOD_NOT_ALLOWED)),
-        };
-        let response = done.unwrap_or_else(Refusal::into_response);
-        match is_head {
-            true => without_page(response),
-            false => response,
         }
     }
 }
@@ -137,9 +133,19 @@ fn without_page(mut response: Response) -> Response {
 impl Service for ObjectServer {
     async fn call(&self, call: Call) -> Response {
         let entry = self.access_log.begin(&call);
-        let call = call.decoded(ServerKind::Object);
-        let span = call.span();
-        let response = self.respond(call).instrument(span).await;
+        // The decoded call lives in this block only, so that it takes no room while the answer is awaited.
+        let (span, is_head, begun) = {
+            let call = call.decoded(ServerKind::Object);
+            let (span, is_head) = (call.span(), call.message.method() == Method::HEAD);
+            let begun = span.in_scope(|| self.begin(call));
+            (span, is_head, begun)
+        };
+        let done = match begun {
+            Ok(answering) => answering.instrument(span).await,
+            Err(refusal) => Err(refusal),
+        };
+        let response = done.unwrap_or_else(Refusal::into_response);
+        let response = if is_head { without_page(response) } else { response };
         if let Some(entry) = entry {
             entry.end(&response);
         }

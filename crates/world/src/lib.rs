@@ -84,6 +84,8 @@ impl World {
         work: W,
     ) -> impl Future<Output = Option<T>> + Send + use<T, W> {
         let (done, result) = tokio::sync::oneshot::channel();
+        // Into its place at once: it is long, and is handed on a few times.
+        let work = Box::pin(work);
         // The receiver is gone when the caller was dropped; the work itself has been done.
         self.spawn(async move { drop(done.send(work.await)) });
         async move { result.await.ok() }

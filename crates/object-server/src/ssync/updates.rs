@@ -233,7 +233,10 @@ impl Exchange {
     ) -> impl Future<Output = usize> + Send + 'static {
         let (state, place) = (self.state.clone(), self.place.clone());
         async move {
-            let answered = on_object(&state, call, Lane::Replication).await;
+            let answered = match on_object(&state, call, Lane::Replication) {
+                Ok(answering) => answering.await,
+                Err(refusal) => Err(refusal),
+            };
             let status = answered.map_or_else(|refusal| refusal.status(), |response| response.status());
             usize::from(is_done(&place, status, &method, &path))
         }
