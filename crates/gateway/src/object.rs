@@ -11,8 +11,8 @@ use crate::located::{LocatedObject, Updates, forwarded_headers, locate};
 use crate::resume::Reading;
 use crate::shared::{Shared, VERBS, method_not_allowed};
 use crate::{content_type, multi_range, put_object, resume};
-use http::Method;
-use http::header::HeaderValue;
+use http::header::{CONNECTION, DATE, HeaderValue, SERVER, TRANSFER_ENCODING};
+use http::{HeaderName, Method};
 use peer::message::header_names::X_OPEN_EXPIRED;
 use peer::message::{DeleteObject, HeaderField, Message, PostObject, ReadObject};
 use request_pipeline::{ClientRequest, InfoSource, Response, WriteTimeSlot, reply};
@@ -72,11 +72,19 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, object: Loca
     shown(resume::get(shared, object.route, reading, newest).await)
 }
 
+static OF_THE_CONNECTION: [HeaderName; 5] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    TRANSFER_ENCODING,
+    DATE,
+    SERVER,
+];
+
 /// As clients see it: without the connection's own headers.
 fn shown(mut response: Response) -> Response {
     let code = response.status().as_u16();
     let headers = response.headers_mut();
-    for name in ["connection", "keep-alive", "transfer-encoding", "date", "server"] {
+    for name in &OF_THE_CONNECTION {
         headers.remove(name);
     }
     content_type::show(headers);

@@ -4,6 +4,8 @@
 //! itself, is refused by the core unless a feature vouches for it; hop-by-hop headers go no further.
 
 use crate::shared::Shared;
+use http::HeaderName;
+use http::header::{CONNECTION, TE, UPGRADE};
 use peer::{Body, Https};
 use request_pipeline::{ClientRequest, Request, Response, reply};
 use std::net::SocketAddr;
@@ -11,6 +13,14 @@ use std::sync::Arc;
 use vocabulary::Limits;
 use vocabulary::names::unquote;
 use world::World;
+
+static HOP_BY_HOP: [HeaderName; 5] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    TE,
+    UPGRADE,
+    HeaderName::from_static("proxy-connection"),
+];
 
 /// Reads the request's line and headers. The refusal is boxed: it is rare and large.
 pub(crate) fn recognise(
@@ -26,7 +36,7 @@ pub(crate) fn recognise(
         // A head beyond all bounds may be no head at all; OpenStack's proxy does not read on either.
         let mut refusal = reply::status(code);
         let close = http::HeaderValue::from_static("close");
-        refusal.headers_mut().insert(http::header::CONNECTION, close);
+        refusal.headers_mut().insert(CONNECTION, close);
         return Err(Box::new(refusal));
     }
     let raw_path: Arc<str> = head.uri.path().into();
@@ -42,8 +52,8 @@ pub(crate) fn recognise(
         return Err(Box::new(refusal));
     };
     let mut headers = head.headers;
-    for hop_by_hop in ["connection", "keep-alive", "te", "upgrade", "proxy-connection"] {
-        headers.remove(hop_by_hop);
+    for name in &HOP_BY_HOP {
+        headers.remove(name);
     }
     let path = if *path == *raw_path {
         raw_path.clone()

@@ -22,7 +22,7 @@ use vocabulary::EntityPath;
 use vocabulary::names::quote;
 use world::World;
 
-const AUTH: &str = "x-container-sync-auth";
+static AUTH: HeaderName = HeaderName::from_static("x-container-sync-auth");
 const REFUSED: &str = "X-Container-Sync-Auth header not valid; contact cluster operator for support.";
 const VERSIONED: &str = "Cannot configure container sync on a container with object versioning configured.";
 const NO_FULL_URLS: &str = "Full URLs are not allowed for X-Container-Sync-To values. Only realm values of the \
@@ -191,7 +191,7 @@ impl Feature for ContainerSync {
     }
 
     fn wants(&self, request: &ClientRequest) -> bool {
-        request.headers.contains_key(AUTH) || target(request).is_some()
+        request.headers.contains_key(&AUTH) || target(request).is_some()
     }
 
     async fn handle(&self, mut request: ClientRequest, next: Next) -> Response {
@@ -201,7 +201,7 @@ impl Feature for ContainerSync {
         if is_versioned(&request, &next).await {
             return reply::html(400, VERSIONED.into());
         }
-        let Some(auth) = request.headers.get(AUTH) else {
+        let Some(auth) = request.headers.get(&AUTH) else {
             return next.run(request).await;
         };
         let is_about_a_container = request
@@ -261,7 +261,7 @@ mod tests {
             sync_key: sync_key.map(str::to_owned),
             ..ContainerInfo::default()
         });
-        let request = with_headers(request("PUT", "/v1/a/c/%C3%BC"), &[(AUTH, auth)]);
+        let request = with_headers(request("PUT", "/v1/a/c/%C3%BC"), &[(AUTH.as_str(), auth)]);
         let request = match timestamp {
             "" => request,
             time => with_headers(request, &[("x-backend-inbound-x-timestamp", time)]),
