@@ -283,15 +283,25 @@ impl Copy {
         let looked = copy.database.read_long("read", |c| {
             let checked: String = c.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
             let used: Option<i64> = c.query_row("SELECT max(seq) FROM sqlite_sequence", [], |row| row.get(0))?;
-            Ok((checked, info::read_info(kind, c)?, max_row(c, rows_table(kind))?, used))
+            let metadata = metadata::readable(kind, c)?.unwrap_or_default();
+            Ok((
+                checked,
+                info::read_info(kind, c)?,
+                max_row(c, rows_table(kind))?,
+                used,
+                metadata,
+            ))
         });
-        let (checked, info, greatest, used) = looked.map_err(refuse)?;
+        let (checked, info, greatest, used, metadata) = looked.map_err(refuse)?;
         copy.came_with = greatest;
         if checked != "ok" {
             return Err(unfit(checked));
         }
         if used.unwrap_or(0).max(greatest) > GREATEST_ROW {
             return Err(unfit("it leaves no number for another row".into()));
+        }
+        if let Some(excess) = metadata.excess() {
+            return Err(unfit(excess));
         }
         match belongs(&info) {
             true => Ok(copy),

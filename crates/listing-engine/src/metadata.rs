@@ -13,6 +13,12 @@ use serde_json::Value;
 use std::collections::HashMap;
 use vocabulary::Timestamp;
 
+/// Items with a value that are taken from a peer, and the bytes of their names and values. Twice as many fit into the
+/// head of an answer that gateways still read (`peer`, `connect.rs`); clients set far fewer.
+const MOST_FROM_A_PEER: (usize, usize) = (500, 128 * 1024);
+/// The same bytes with removal markers.
+const MOST_WITH_MARKERS: usize = 4 * 1024 * 1024;
+
 /// A value and when it was set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetadataItem {
@@ -83,6 +89,25 @@ impl Metadata {
             }
         }
         Self { items }
+    }
+
+    /// Why these are not taken from a peer: no gateway could read an answer that says them.
+    pub(crate) fn excess(&self) -> Option<String> {
+        let (most_items, most_bytes) = MOST_FROM_A_PEER;
+        let (mut items, mut bytes, mut all_bytes) = (0, 0, 0);
+        for (name, item) in self.iter() {
+            let length = name.len() + item.value.len();
+            all_bytes += length;
+            if !item.value.is_empty() {
+                (items, bytes) = (items + 1, bytes + length);
+            }
+        }
+        (items > most_items || bytes > most_bytes || all_bytes > MOST_WITH_MARKERS).then(|| {
+            format!(
+                "its metadata has {items} items of {bytes} bytes, {all_bytes} with what is removed; \
+                 at most {most_items}, {most_bytes} and {MOST_WITH_MARKERS} are taken from another replica"
+            )
+        })
     }
 
     /// Whether there are removal markers from before `limit`.

@@ -70,8 +70,8 @@ impl Broker {
     }
 
     /// Takes over what another replica says where it is newer: timestamps, metadata, and a container's
-    /// policy. When that brings the whole into or out of being, `now` is when. Tells how it was before and is
-    /// after; nothing comes between the two.
+    /// policy. Metadata that no gateway could read are left out. When that brings the whole into or out of being, `now`
+    /// is when. Tells how it was before and is after; nothing comes between the two.
     pub fn learn(&self, theirs: &Summary, now: Timestamp) -> Result<(ReplicationInfo, ReplicationInfo), Error> {
         let kind = self.location().kind();
         let metadata = Metadata::from_json(&theirs.metadata).unwrap_or_else(|error| {
@@ -79,8 +79,16 @@ impl Broker {
             Metadata::default()
         });
         let known = self.replication_info()?;
+        let mine = Metadata::from_json(&known.summary.metadata).unwrap_or_default();
+        let path = self.location().db_file();
+        let metadata = match mine.merged_with(&metadata).excess() {
+            Some(excess) => {
+                tracing::warn!("{}: no metadata are taken from {}: {excess}", path.display(), theirs.id);
+                Metadata::default()
+            }
+            None => metadata,
+        };
         if known.metadata_is_damaged {
-            let path = self.location().db_file();
             tracing::warn!(
                 "{}: its metadata cannot be read: those of {} take their place",
                 path.display(),

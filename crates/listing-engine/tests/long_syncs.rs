@@ -8,7 +8,7 @@ mod support;
 
 use durable_fs::Health;
 use durable_fs::health::HUNG;
-use listing_engine::{Broker, CopyIdentity, DeviceRoot, Kind, Location, Metadata, Row, adopt};
+use listing_engine::{Broker, CopyIdentity, DeviceRoot, Kind, Location, ObjectRow, Row, adopt};
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,10 +29,11 @@ const SECONDS: u32 = HUNG / 2 + 3;
 fn arrived(from: &Path, to: &Path) {
     std::fs::create_dir_all(from).unwrap();
     let broker = support::create(from, Kind::Container);
-    let mut metadata = Metadata::default();
-    metadata.set("X-Container-Sysmeta-Long", "x".repeat(36 << 20), at(1));
-    broker.update_metadata(&metadata).unwrap();
-    broker.commit_batch(&[Row::Object(object("there", at(2)))]).unwrap();
+    let long = ObjectRow {
+        content_type: "x".repeat(36 << 20),
+        ..object("there", at(2))
+    };
+    broker.commit_batch(&[Row::Object(long)]).unwrap();
     broker.merge_pending().unwrap();
     std::fs::create_dir_all(to.join("tmp")).unwrap();
     std::fs::copy(broker.location().db_file(), to.join("tmp").join(IDENTITY.name)).unwrap();

@@ -358,6 +358,34 @@ fn points_of_a_database_are_not_noted_in_the_one_that_took_its_place() {
     assert_eq!(there.sync_point("a third", Direction::Outgoing).unwrap(), -1);
 }
 
+/// More than the head of an answer may hold would make the container, and soon its devices, unreachable.
+#[test]
+fn metadata_that_no_gateway_could_read_are_not_taken() {
+    let many = (0..3000).map(|n| (format!("X-Container-Sysmeta-Q{n}"), "v".to_owned()));
+    let long = [("X-Container-Meta-Long".to_owned(), "v".repeat(200_000))];
+    for items in [many.collect::<Vec<_>>(), long.into()] {
+        let dir = tempfile::tempdir().unwrap();
+        let [here, there] = [1, 2].map(|number| replica(&dir.path().join(number.to_string()), Kind::Container, number));
+        let mut kept = Metadata::default();
+        kept.set("X-Container-Meta-Kept", "v", at(1));
+        there.update_metadata(&kept).unwrap();
+        let mut theirs = there.replication_info().unwrap().summary;
+        let item = |(name, value): &(String, String)| (name.clone(), json!([value, at(2).internal().to_string()]));
+        theirs.metadata = Value::Object(items.iter().map(item).collect()).to_string();
+        there.learn(&theirs, at(3)).unwrap();
+        assert_eq!(there.metadata().unwrap(), kept);
+        let mut many = Metadata::default();
+        for (name, value) in items {
+            many.set(name, value, at(2));
+        }
+        here.update_metadata(&many).unwrap();
+        carry(&here, there.location());
+        let refused = there.replace_with(IDENTITY, |_| true);
+        assert!(matches!(refused, Err(Error::BadCopy { .. })), "{refused:?}");
+        assert_eq!(there.metadata().unwrap(), kept);
+    }
+}
+
 #[test]
 fn very_many_items_of_metadata_keep_nobody_waiting() {
     let dir = tempfile::tempdir().unwrap();
@@ -365,7 +393,7 @@ fn very_many_items_of_metadata_keep_nobody_waiting() {
     let mut theirs = broker.replication_info().unwrap().summary;
     let began = Instant::now();
     for prefix in ["a", "b"] {
-        let item = |n| (format!("{prefix}{n}"), json!(["v", at(1).internal().to_string()]));
+        let item = |n| (format!("{prefix}{n}"), json!(["", at(1).internal().to_string()]));
         theirs.metadata = Value::Object((0..100_000).map(item).collect()).to_string();
         broker.learn(&theirs, at(3)).unwrap();
     }
