@@ -115,6 +115,11 @@ impl Shared {
                 tracing::debug!("{method} to {}:{}/{}: {error}", node.ip, node.port, node.device);
                 None
             }
+            // Nor must one object or container that has come to have very much metadata.
+            Err(error @ PeerError::TooLong) => {
+                tracing::warn!("{method} to {}:{}/{}: {error}", node.ip, node.port, node.device);
+                None
+            }
             Err(error) => {
                 self.suppression.error(node, &format!("{method}: {error}"));
                 None
@@ -125,11 +130,16 @@ impl Shared {
     fn judge(&self, node: &Node, method: &Method, response: &Response) {
         let status = response.status();
         match status.as_u16() {
-            // No room for this body says nothing about what the device already has; a device that is
-            // gone says so to its next reader.
-            507 if *method == Method::PUT => {
+            // No room for this body says nothing about what the device already has, nor does no room for these
+            // metadata, of which ext4 keeps 4 KiB for a file; a device that is gone says so to its next reader.
+            507 if matches!(*method, Method::PUT | Method::POST) => {
+                let next = if *method == Method::PUT {
+                    ": a handoff takes the write"
+                } else {
+                    ""
+                };
                 tracing::warn!(
-                    "{}:{}/{} has no room, or is gone (507): a handoff takes the write",
+                    "{}:{}/{} has no room, or is gone (507){next}",
                     node.ip,
                     node.port,
                     node.device

@@ -46,6 +46,10 @@ pub enum PeerError {
     /// The connection broke, or what came over it was not HTTP.
     #[error("the connection broke: {0}")]
     Broken(String),
+    /// The head of the answer is longer, or has more headers, than is read: what was asked for is at fault, not the
+    /// node.
+    #[error("the head of the answer is too long")]
+    TooLong,
     /// The body to be sent broke off where it comes from; not the node's fault.
     #[error("the body to send broke off")]
     Abandoned,

@@ -232,9 +232,10 @@ impl HttpClient {
                     Box::new(unsent)
                 });
                 let error = failed.into_error();
-                let why = match error.is_user() {
-                    true => PeerError::Abandoned,
-                    false => PeerError::Broken(error.to_string()),
+                let why = match () {
+                    () if error.is_user() => PeerError::Abandoned,
+                    () if error.is_parse_too_large() => PeerError::TooLong,
+                    () => PeerError::Broken(error.to_string()),
                 };
                 Err((why, unsent))
             }

@@ -277,6 +277,30 @@ async fn all_connections_together_have_the_time_of_one_answer() {
     assert_eq!(answer.err(), Some(PeerError::ResponseTimeout));
 }
 
+/// More headers, and longer ones, than are read: the node is not at fault.
+#[tokio::test]
+async fn a_head_that_is_too_long_is_no_broken_connection() {
+    let many: String = (0..2000).map(|n| format!("X-Meta-{n}: v\r\n")).collect();
+    let long = format!("X-Meta: {}\r\n", "v".repeat(1_000_000));
+    for headers in [many, long] {
+        let world = World::real();
+        let listener = world.network.listen("127.0.0.1", 0, 16).unwrap();
+        let port = listener.address().unwrap().port();
+        let answer = format!("HTTP/1.1 204 No Content\r\n{headers}\r\n");
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4096];
+            assert!(stream.read(&mut request).await.unwrap() > 0);
+            // It may hang up before it has all.
+            let _ = stream.write_all(answer.as_bytes()).await;
+            std::future::pending::<()>().await;
+        });
+        let get = Call::new(RequestContext::default(), Message::from(ReadObject::new(target())));
+        let answer = HttpClient::new(world).send("127.0.0.1", port, get, TIMEOUTS).await;
+        assert_eq!(answer.err(), Some(PeerError::TooLong));
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_is_too_long_is_refused() {
     let world = World::real();

@@ -71,7 +71,7 @@ impl Service for Node {
         let key = target.path.path();
         match mood {
             Mood::Gone => return status(507),
-            Mood::NoRoom if call.method == Method::PUT => return status(507),
+            Mood::NoRoom if matches!(call.method, Method::PUT | Method::POST) => return status(507),
             Mood::Broken => return status(503),
             Mood::Deleted => return described(404, &[("x-backend-timestamp", "1800000000.00000")]),
             Mood::Never => return described(404, &[("x-backend-timestamp", "0000000000.00000")]),
