@@ -2,8 +2,9 @@
 //! says about the node.
 //!
 //! Always holds: every call names the transaction; requests that wait for an answer are counted (`silence.rs`); a
-//! node that gives no answer, or a 5xx, is counted against it (`suppression.rs`); a 507 takes it out at once, but for
-//! a PUT, which may only have been too large for the room that is left.
+//! node that gives no answer, or a 5xx, is counted against it (`suppression.rs`), but not one whose answer has a head
+//! longer than is read; a 507 takes it out at once, but for a PUT or POST, which may only have been too large for the
+//! room that is left.
 
 use crate::nodes::Node;
 use crate::route::Route;

@@ -81,12 +81,13 @@ impl Broker {
         let known = self.replication_info()?;
         let mine = Metadata::from_json(&known.summary.metadata).unwrap_or_default();
         let path = self.location().db_file();
-        let metadata = match mine.merged_with(&metadata).excess() {
+        let merged = mine.merged_with(&metadata);
+        let (metadata, is_changed) = match merged.excess() {
             Some(excess) => {
                 tracing::warn!("{}: no metadata are taken from {}: {excess}", path.display(), theirs.id);
-                Metadata::default()
+                (Metadata::default(), false)
             }
-            None => metadata,
+            None => (metadata, merged != mine),
         };
         if known.metadata_is_damaged {
             tracing::warn!(
@@ -94,7 +95,7 @@ impl Broker {
                 path.display(),
                 theirs.id
             );
-        } else if !is_news(&known.summary, theirs, &metadata) {
+        } else if !is_changed && !is_news(&known.summary, theirs) {
             return Ok((known.clone(), known));
         }
         self.with_merged(|database| {
@@ -139,13 +140,12 @@ impl Broker {
     }
 }
 
-/// Whether `theirs` says anything that is not known here.
-fn is_news(mine: &Summary, theirs: &Summary, metadata: &Metadata) -> bool {
+/// Whether `theirs` says anything beside metadata that is not known here.
+fn is_news(mine: &Summary, theirs: &Summary) -> bool {
     theirs.created_at < mine.created_at
         || theirs.put_timestamp > mine.put_timestamp
         || theirs.delete_timestamp > mine.delete_timestamp
         || better_policy(mine, theirs).is_some()
-        || Metadata::from_json(&mine.metadata).is_ok_and(|stored| stored.merged_with(metadata) != stored)
 }
 
 fn take_over(
