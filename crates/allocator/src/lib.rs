@@ -2,8 +2,8 @@
 //!
 //! Requests allocate on one thread and free on another; glibc's allocator spends a fifth of a GET on its locks then
 //! (seen with perf). The `mimalloc` crate asks for the alignment of every block, which costs more instructions than a
-//! plain block does and, for most sizes above a kibibyte, room for the alignment. All but a few of the blocks of a
-//! request are aligned well enough as they come.
+//! plain block does and, for most sizes above a kibibyte, room for the alignment. Few types are aligned by more than
+//! 16 bytes, and a type's size is a multiple of its alignment: nearly all blocks are aligned well enough as they come.
 //! Always holds: a block is as aligned as its layout says.
 //!
 //! # The `unsafe` blocks
