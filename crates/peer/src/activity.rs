@@ -5,6 +5,7 @@
 //! Always holds: a seat that is held is given back when the request ends, when its connection ends, or before that when
 //! only the client is waited for.
 
+use crate::seats::{Beginning, Seat};
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -44,7 +45,6 @@ impl Ticks {
 }
 
 /// See the module's header.
-#[derive(Debug)]
 pub(crate) struct Activity {
     ticks: Ticks,
     phase: AtomicU8,
@@ -62,6 +62,8 @@ pub(crate) struct Activity {
     /// The reader of the body.
     reader: AtomicWaker,
     seat: Mutex<Option<OwnedSemaphorePermit>>,
+    /// Until there is an answer, or the client is waited for.
+    beginning: Mutex<Option<Beginning>>,
     end: Notify,
 }
 
@@ -78,6 +80,7 @@ impl Activity {
             too_slow: AtomicBool::new(false),
             reader: AtomicWaker::new(),
             seat: Mutex::new(None),
+            beginning: Mutex::new(None),
             end: Notify::new(),
         }
     }
@@ -141,8 +144,19 @@ impl Activity {
     }
 
     /// The request may be worked at.
-    pub(crate) fn sit_down(&self, seat: OwnedSemaphorePermit) {
-        *self.seat.lock() = Some(seat);
+    pub(crate) fn sit_down(&self, seat: Seat) {
+        self.take_seat(seat.permit);
+        *self.beginning.lock() = Some(seat.beginning);
+    }
+
+    /// The request is worked at again.
+    pub(crate) fn take_seat(&self, permit: OwnedSemaphorePermit) {
+        *self.seat.lock() = Some(permit);
+    }
+
+    /// The request has an answer, or waits for its client.
+    pub(crate) fn has_begun(&self) {
+        *self.beginning.lock() = None;
     }
 
     /// The seat is free for another request; whether there was one.
@@ -153,6 +167,7 @@ impl Activity {
     /// The request is over.
     pub(crate) fn finish(&self) {
         self.give_up_seat();
+        self.has_begun();
         self.wants_bytes.store(false, Relaxed);
         self.become_phase(IDLE);
     }
@@ -163,6 +178,7 @@ impl Activity {
             self.wants_bytes.store(waits, Relaxed);
         }
         if waits {
+            self.has_begun();
             self.reader.register(reader);
         }
     }

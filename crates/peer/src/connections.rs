@@ -9,15 +9,14 @@
 
 use crate::activity::{Activity, Phase, Ticks};
 use crate::refusals::{RefusalLog, ServerRefusal, ServerRefusals};
+use crate::seats::{Seat, Seats};
 use crate::shares::{AccountShare, AccountShares};
 use crate::watch::{ConnectionVerdict, Watch, WatchLimits};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use vocabulary::IpNetworks;
 use world::{Clock, World};
 
@@ -55,11 +54,7 @@ pub(crate) struct Connections {
     clock: Arc<dyn Clock>,
     limits: ConnectionLimits,
     ticks: Ticks,
-    seats: Arc<Semaphore>,
-    /// Requests that wait for a seat.
-    waiting: AtomicUsize,
-    /// Notified of each of them.
-    pressed: Arc<Notify>,
+    seats: Arc<Seats>,
     table: Mutex<Table>,
     accounts: Arc<AccountShares>,
     refusals: ServerRefusals,
@@ -91,12 +86,10 @@ impl Connections {
         limits.watch.idle += look_every;
         let connections = Arc::new(Self {
             clock: world.clock.clone(),
-            seats: Arc::new(Semaphore::new(limits.seats.clamp(1, Semaphore::MAX_PERMITS))),
+            seats: Seats::new(world, limits.seats),
             accounts: AccountShares::new(limits.per_account),
             limits,
             ticks: Ticks::default(),
-            waiting: AtomicUsize::new(0),
-            pressed: Arc::default(),
             table: Mutex::default(),
             refusals,
         });
@@ -177,19 +170,17 @@ impl Connections {
         share
     }
 
-    /// A seat for a request; `None` when there is none in time.
-    pub(crate) async fn seat(&self) -> Option<OwnedSemaphorePermit> {
-        if let Ok(seat) = self.seats.clone().try_acquire_owned() {
+    /// A seat for a request from this address; `None` when there is none in time.
+    pub(crate) async fn seat(&self, from: IpAddr) -> Option<Seat> {
+        if let Some(seat) = self.seats.sit_down() {
             return Some(seat);
         }
-        let waiting = Waiting::begin(self);
         let most = self.limits.seats.saturating_mul(WAITING_PER_SEAT);
-        let seat = match waiting.before < most {
+        let seat = match self.seats.waiting() < most {
             true => {
-                self.pressed.notify_one();
-                let seat = self.seats.clone().acquire_owned();
+                let seat = self.seats.wait(from);
                 let seat = world::clock::timeout(&*self.clock, self.limits.patience, seat).await;
-                seat.ok().and_then(Result::ok)
+                seat.ok().flatten()
             }
             false => None,
         };
@@ -203,7 +194,7 @@ impl Connections {
     fn look(&self) {
         let now = self.clock.elapsed();
         self.ticks.set(now);
-        let pressed = self.waiting.load(Relaxed) > 0;
+        let pressed = self.seats.are_taken();
         let most_parked = self.limits.parked;
         let mut table = self.table.lock();
         let table = &mut *table;
@@ -211,16 +202,21 @@ impl Connections {
         for entry in table.entries.values_mut().filter(|entry| !entry.ending) {
             let activity = &*entry.activity;
             match entry.watch.look(activity, &self.limits.watch, now, pressed) {
-                ConnectionVerdict::Stay => continue,
+                ConnectionVerdict::LendSeat if parked < most_parked / 2 => {
+                    entry.watch.park(activity);
+                    parked += 1;
+                    continue;
+                }
                 ConnectionVerdict::GiveUpSeat if parked < most_parked => {
                     entry.watch.park(activity);
                     parked += 1;
                     continue;
                 }
+                ConnectionVerdict::Stay | ConnectionVerdict::LendSeat => continue,
                 ConnectionVerdict::TakeSeat => {
-                    if let Ok(seat) = self.seats.clone().try_acquire_owned() {
+                    if let Some(seat) = self.seats.take_free() {
                         entry.watch.unpark();
-                        activity.sit_down(seat);
+                        activity.take_seat(seat);
                     }
                     continue;
                 }
@@ -248,12 +244,12 @@ impl Connections {
 async fn watch(connections: Weak<Connections>, look_every: Duration) {
     let Some((clock, pressed)) = connections
         .upgrade()
-        .map(|all| (all.clock.clone(), all.pressed.clone()))
+        .map(|all| (all.clock.clone(), all.seats.none_free().clone()))
     else {
         return;
     };
     loop {
-        let Some(under_pressure) = connections.upgrade().map(|all| all.waiting.load(Relaxed) > 0) else {
+        let Some(under_pressure) = connections.upgrade().map(|all| all.seats.are_taken()) else {
             return;
         };
         match under_pressure {
@@ -265,25 +261,6 @@ async fn watch(connections: Weak<Connections>, look_every: Duration) {
         }
         let Some(all) = connections.upgrade() else { return };
         all.look();
-    }
-}
-
-/// A request that waits for a seat, as long as this lives.
-struct Waiting<'a> {
-    all: &'a Connections,
-    before: usize,
-}
-
-impl<'a> Waiting<'a> {
-    fn begin(all: &'a Connections) -> Self {
-        let before = all.waiting.fetch_add(1, Relaxed);
-        Self { all, before }
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.all.waiting.fetch_sub(1, Relaxed);
     }
 }
 

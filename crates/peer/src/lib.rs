@@ -58,6 +58,7 @@ pub mod refusals;
 mod refused_certificate;
 mod repeated;
 mod requests;
+mod seats;
 mod shares;
 mod silence;
 pub mod ssync;

@@ -92,12 +92,14 @@ impl ConnectionRequests {
                 return busy();
             };
             end._share = share;
-            let Some(seat) = self.connections.seat().await else {
+            let Some(seat) = self.connections.seat(self.from.ip()).await else {
                 return busy();
             };
             self.activity.sit_down(seat);
         }
-        self.service.serve(request, self.from).await
+        let response = self.service.serve(request, self.from).await;
+        self.activity.has_begun();
+        response
     }
 }
 
