@@ -1,6 +1,7 @@
 //! What is left of a body on its way from the device to a receiver that takes it at its own pace.
 //!
-//! One chunk is read ahead while the one before is being written. Until a receiver has taken more than its connection
+//! Behind the first bytes nothing is read before the receiver has taken them. From then on one chunk is read ahead
+//! while the one before is being written. Until a receiver has taken more than its connection
 //! can hold, chunks are as long as all that came before them and come in small pieces, so that what it has not taken is
 //! little, and little is read for it ([`Pace`]). When it takes nothing for
 //! [`SLOW`], what it has not looked at is taken back, and read again once it comes for it.
@@ -157,6 +158,10 @@ impl Pump {
             BodyPiece::Range(range) => (range.start, range.len(), false),
             BodyPiece::Rest(length) => (self.first as u64, length, true),
         };
+        let has_first_bytes_only = self.pace == Pace::Unknown && (1..=PIECE as u64).contains(&self.handed_over);
+        if left > 0 && has_first_bytes_only && !self.feed.asked().await {
+            return Ok(false);
+        }
         while left > 0 {
             if !self.room().await? {
                 return Ok(false);

@@ -486,6 +486,12 @@ impl Feed {
         self.sender.reserve().await.is_ok()
     }
 
+    /// Waits until the consumer has taken all there was and looks for more; `false` if it has gone.
+    pub async fn asked(&self) -> bool {
+        // A chunk without bytes is passed over.
+        self.send(Bytes::new()).await && self.ready().await
+    }
+
     /// The body is whole. `false` if the consumer has gone.
     pub async fn finish(self) -> bool {
         self.sender.send(Item::End).await.is_ok()
