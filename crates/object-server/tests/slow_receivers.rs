@@ -18,7 +18,7 @@ use support::calls::{fed, files, get, on_files, pattern, put};
 const LENGTH: usize = 1_000_000;
 /// What the first look at an object brings, and what a slow receiver gets at a time.
 const FEW: usize = 64 * 1024;
-/// Who has taken so much gets long chunks.
+/// A receiver that has taken so much gets long chunks.
 const MUCH: usize = 512 * 1024;
 /// Longer than a chunk waits for its receiver.
 const LONG: Duration = Duration::from_millis(1500);

@@ -8,8 +8,9 @@
 
 use crate::Footer;
 use crate::activity::Activity;
+use crate::body_error::BodyError;
 use crate::digest::Digest;
-use crate::loan::Loan;
+use crate::feed::{FedItem, Feed};
 use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 use http_body::{Frame, SizeHint};
@@ -24,29 +25,6 @@ use sync_wrapper::SyncWrapper;
 use tokio::sync::{mpsc, oneshot};
 use world::{Clock, World};
 
-/// Why a body has no proper end.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BodyError {
-    /// The producer went away without finishing.
-    #[error("the sender went away before the end of the body")]
-    Abandoned,
-    /// The connection broke, or what came over it was not HTTP.
-    #[error("the connection broke in the middle of the body: {0}")]
-    Broken(String),
-    /// No bytes, or too few, for too long.
-    #[error("no bytes, or too few, came for too long")]
-    TimedOut,
-    /// The bytes do not have the checksum they should have; they must not be used.
-    #[error("the bytes do not match their checksum")]
-    Corrupt,
-    /// Reading them from the disk failed.
-    #[error("the device failed: {0}")]
-    Device(String),
-    /// More bytes than the receiver is willing to take.
-    #[error("the body is larger than {0} bytes")]
-    TooLarge(u64),
-}
-
 type Chunk = Result<Bytes, BodyError>;
 /// Wrapped so that a body may be looked at from another thread; only its owner polls it.
 type ChunkStream = SyncWrapper<Pin<Box<dyn Stream<Item = Chunk> + Send>>>;
@@ -55,19 +33,12 @@ enum Source {
     Empty,
     Whole(Bytes),
     Fed {
-        chunks: mpsc::Receiver<Item>,
+        chunks: mpsc::Receiver<FedItem>,
         started: Option<oneshot::Sender<()>>,
         over: bool,
     },
     Wire(Wire),
     Stream(ChunkStream),
-}
-
-enum Item {
-    Chunk(Bytes),
-    Lent(Loan),
-    End,
-    Fail(BodyError),
 }
 
 /// Counts what passes.
@@ -314,7 +285,7 @@ impl Body {
 }
 
 fn poll_fed(
-    chunks: &mut mpsc::Receiver<Item>,
+    chunks: &mut mpsc::Receiver<FedItem>,
     started: &mut Option<oneshot::Sender<()>>,
     over: &mut bool,
     context: &mut Context<'_>,
@@ -328,14 +299,14 @@ fn poll_fed(
     }
     let item = ready!(chunks.poll_recv(context));
     Poll::Ready(match item {
-        Some(Item::Chunk(bytes)) => Some(Ok(bytes)),
+        Some(FedItem::Chunk(bytes)) => Some(Ok(bytes)),
         // One that was taken back is empty, and no chunk.
-        Some(Item::Lent(loan)) => Some(Ok(loan.take_back().unwrap_or_default())),
-        Some(Item::End) => {
+        Some(FedItem::Lent(loan)) => Some(Ok(loan.take_back().unwrap_or_default())),
+        Some(FedItem::End) => {
             *over = true;
             None
         }
-        Some(Item::Fail(error)) => Some(Err(error)),
+        Some(FedItem::Fail(error)) => Some(Err(error)),
         None => Some(Err(BodyError::Abandoned)),
     })
 }
@@ -450,57 +421,6 @@ impl http_body::Body for Body {
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Body({:?} bytes to come)", self.length)
-    }
-}
-
-/// Fills a [`Body`]. Dropping it without [`Feed::finish`] makes the body fail, not end.
-pub struct Feed {
-    sender: mpsc::Sender<Item>,
-    on_start: Option<oneshot::Receiver<()>>,
-}
-
-impl Feed {
-    /// Waits until the consumer takes its first look; `false` if it never will.
-    pub async fn started(&mut self) -> bool {
-        match self.on_start.take() {
-            None => true,
-            Some(receiver) => receiver.await.is_ok(),
-        }
-    }
-
-    /// Hands over a chunk, waiting for room; `false` if the consumer has gone.
-    pub async fn send(&self, chunk: Bytes) -> bool {
-        self.sender.send(Item::Chunk(chunk)).await.is_ok()
-    }
-
-    /// As [`Feed::send`], of a chunk that can be taken back until the consumer looks at it; `None` if it has gone.
-    pub async fn lend(&self, chunk: Bytes) -> Option<Loan> {
-        let loan = Loan::of(chunk);
-        self.sender.send(Item::Lent(loan.clone())).await.ok()?;
-        Some(loan)
-    }
-
-    /// Waits until a chunk can be handed over at once; `false` if the consumer has gone. A chunk that is made only then
-    /// is not held for a slow consumer beside the one that it has not taken.
-    pub async fn ready(&self) -> bool {
-        self.sender.reserve().await.is_ok()
-    }
-
-    /// Waits until the consumer has taken all there was and looks for more; `false` if it has gone.
-    pub async fn asked(&self) -> bool {
-        // A chunk without bytes is passed over.
-        self.send(Bytes::new()).await && self.ready().await
-    }
-
-    /// The body is whole. `false` if the consumer has gone.
-    pub async fn finish(self) -> bool {
-        self.sender.send(Item::End).await.is_ok()
-    }
-
-    /// The body must not be used.
-    pub async fn fail(self, error: BodyError) {
-        // A consumer that has gone needs no telling.
-        let _ = self.sender.send(Item::Fail(error)).await;
     }
 }
 

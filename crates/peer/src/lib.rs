@@ -34,6 +34,7 @@ mod activity;
 pub mod address;
 pub mod arrival;
 pub mod body;
+mod body_error;
 mod busy;
 pub mod call;
 pub mod cluster_tls;
@@ -41,6 +42,7 @@ mod connect;
 mod connections;
 pub mod deletes;
 mod digest;
+mod feed;
 mod footer;
 mod footer_mime;
 mod heads;
@@ -68,7 +70,8 @@ mod watch;
 
 pub use address::{Address, PartitionTarget, Target};
 pub use arrival::{Arrival, Https};
-pub use body::{Body, BodyError, Feed, Meter};
+pub use body::{Body, Meter};
+pub use body_error::BodyError;
 pub use call::{Call, DATABASE_HEADER, OFFER_HEADER, OFFER_VALUE, RawCall, Response, Service};
 pub use cluster_tls::{
     ClusterArrival, ClusterClient, ClusterFiles, ClusterRole, ClusterRoles, ClusterTls, PlainNodeError, PlainNodes,
@@ -76,6 +79,7 @@ pub use cluster_tls::{
 };
 pub use connect::{PeerError, Timeouts};
 pub use digest::Digest;
+pub use feed::Feed;
 pub use footer::Footer;
 pub use heads::escape_requests;
 pub use http_client::HttpClient;

@@ -7,7 +7,8 @@
 //! Always holds: what depends on what was there before, such as `If-None-Match` or the expirer's deletion, is sent
 //! once.
 
-use crate::body::{Body, BodyError};
+use crate::body::Body;
+use crate::body_error::BodyError;
 use crate::message::header_names::{X_BACKEND_TIMESTAMP, X_OBJ_METADATA_FOOTER};
 use crate::message::{Message, RequestContext};
 use crate::{Call, Digest, Response};

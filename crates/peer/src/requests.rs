@@ -5,7 +5,8 @@
 
 use crate::activity::Activity;
 use crate::arrival::Https;
-use crate::body::{Body, BodyError, Unread};
+use crate::body::{Body, Unread};
+use crate::body_error::BodyError;
 use crate::busy::busy;
 use crate::call::Response;
 use crate::cluster_tls::{CredentialsAge, RoleGuard};

@@ -1,25 +1,27 @@
-//! Who sits down next: requests that wait for a seat, or for others that have just begun.
+//! Seats for requests (`max_clients`), and which request gets the next one.
 //!
-//! A request that has begun comes to its turn among the runtime's tasks many times before it is answered or waits for its
-//! client. A thousand that began at once would make each of them wait for all others each time, and those that are
-//! nearly done too. So few begin together ([`BEGINNING`]), and beyond those [`BEYOND`] in one round of all tasks: where
-//! the processor has much to do a round takes long; where requests wait for drives or other servers it takes no time.
-//! Always holds: a seat that nobody sits on is given to whoever waits; addresses take turns, and the requests of one
-//! address come in their order; who has given up waiting takes no room.
-//! Deliberately absent: turns for those behind one address, a load balancer's for example: they cannot be told apart
-//! by anything that they could not make up.
+//! A request's task is polled many times before the request is answered or waits for its client. If a thousand
+//! requests began at once, each poll would wait for a poll of every other one, those of nearly finished requests too.
+//! So few begin together ([`BEGINNING`]); beyond those, [`BEYOND`] begin in one round of the runtime's tasks: a round
+//! takes long while the processor is busy, and no time while requests wait for drives or other servers.
+//! Always holds: a free seat goes to the next waiting request; addresses take turns, and requests of one address come
+//! in their order; a request that is cancelled leaves no place in a queue and holds no seat.
+//! Deliberately absent: turns for clients behind one load balancer: nothing in a request that is not yet authenticated
+//! tells them apart.
+
+mod queues;
 
 use parking_lot::Mutex;
-use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr};
+use queues::{QueuePlace, SeatQueues};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use world::World;
 
-/// Requests that have begun and neither have an answer nor wait for their clients: beyond so many further ones wait.
+/// So many requests begin together: they have no answer and do not wait for their clients.
 const BEGINNING: usize = 32;
-/// Further ones that begin nevertheless, in one round of the runtime's tasks.
+/// Further requests that begin in one round of the runtime's tasks.
 const BEYOND: usize = 2;
 
 /// See the module's header.
@@ -27,30 +29,21 @@ pub(crate) struct Seats {
     free: Arc<Semaphore>,
     /// How many [`Beginning`]s there are.
     beginning: AtomicUsize,
-    lines: Mutex<Lines>,
-    /// How many are in [`Lines`].
+    queues: Mutex<SeatQueues>,
+    /// How many requests are in `queues`.
     waiting: AtomicUsize,
-    /// Notified by who waits.
+    /// Notified when a request begins to wait.
     wanted: Arc<Notify>,
     none_free: Arc<Notify>,
 }
 
-/// Those who wait, by address.
-#[derive(Default)]
-struct Lines {
-    lines: HashMap<IpAddr, VecDeque<Waiter>>,
-    /// Addresses with anyone in line, who comes next first.
-    order: VecDeque<IpAddr>,
-    next: u64,
-}
-
-/// To work at a request.
+/// What a request needs to be worked at.
 pub(crate) struct Seat {
     pub(crate) permit: OwnedSemaphorePermit,
     pub(crate) beginning: Beginning,
 }
 
-/// A request that counts as one that begins, as long as this lives.
+/// Counts a request as one that begins, until it is dropped.
 pub(crate) struct Beginning(Arc<Seats>);
 
 impl Drop for Beginning {
@@ -59,59 +52,13 @@ impl Drop for Beginning {
     }
 }
 
-struct Waiter {
-    id: u64,
-    seat: oneshot::Sender<Seat>,
-}
-
-impl Lines {
-    fn add(&mut self, line: IpAddr, seat: oneshot::Sender<Seat>) -> u64 {
-        let id = self.next;
-        self.next += 1;
-        let waiters = self.lines.entry(line).or_default();
-        if waiters.is_empty() {
-            self.order.push_back(line);
-        }
-        waiters.push_back(Waiter { id, seat });
-        id
-    }
-
-    /// Whose turn it is.
-    fn next(&mut self) -> Option<Waiter> {
-        let line = self.order.pop_front()?;
-        let waiters = self.lines.get_mut(&line)?;
-        let waiter = waiters.pop_front();
-        match waiters.is_empty() {
-            true => drop(self.lines.remove(&line)),
-            false => self.order.push_back(line),
-        }
-        waiter
-    }
-
-    /// Whether it was there.
-    fn remove(&mut self, line: IpAddr, id: u64) -> bool {
-        let Some(waiters) = self.lines.get_mut(&line) else {
-            return false;
-        };
-        let Ok(at) = waiters.binary_search_by_key(&id, |waiter| waiter.id) else {
-            return false;
-        };
-        waiters.remove(at);
-        if waiters.is_empty() {
-            self.lines.remove(&line);
-            self.order.retain(|other| *other != line);
-        }
-        true
-    }
-}
-
 impl Seats {
-    /// So many, all free.
+    /// So many seats, all free.
     pub(crate) fn new(world: &World, seats: usize) -> Arc<Self> {
         let seats = Arc::new(Self {
             free: Arc::new(Semaphore::new(seats.clamp(1, Semaphore::MAX_PERMITS))),
             beginning: AtomicUsize::new(0),
-            lines: Mutex::default(),
+            queues: Mutex::default(),
             waiting: AtomicUsize::new(0),
             wanted: Arc::default(),
             none_free: Arc::default(),
@@ -120,12 +67,12 @@ impl Seats {
         seats
     }
 
-    /// One that is free, for a request that has begun already.
+    /// A free seat for a request that has begun already.
     pub(crate) fn take_free(&self) -> Option<OwnedSemaphorePermit> {
         self.free.clone().try_acquire_owned().ok()
     }
 
-    /// One at once, where nobody waits and few have just begun.
+    /// A seat at once, if no request waits and few begin.
     pub(crate) fn sit_down(self: &Arc<Self>) -> Option<Seat> {
         let is_quiet = self.waiting() == 0 && self.few_begin();
         is_quiet
@@ -146,42 +93,40 @@ impl Seats {
         self.beginning.load(Relaxed) < BEGINNING
     }
 
-    /// How many wait.
+    /// How many requests wait.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Relaxed)
     }
 
-    /// Whether any wait because there is no seat.
+    /// Whether requests wait because no seat is free.
     pub(crate) fn are_taken(&self) -> bool {
         self.waiting() > 0 && self.free.available_permits() == 0
     }
 
-    /// Notified when somebody waits and no seat is free.
+    /// Notified when a request waits and no seat is free.
     pub(crate) fn none_free(&self) -> &Arc<Notify> {
         &self.none_free
     }
 
-    /// One in its turn.
+    /// A seat in its turn.
     pub(crate) async fn wait(&self, address: IpAddr) -> Option<Seat> {
         let (seat, given) = oneshot::channel();
-        let line = line_of(address);
-        let _place = Place {
-            seats: self,
-            line,
-            id: {
-                let mut lines = self.lines.lock();
-                self.waiting.fetch_add(1, Relaxed);
-                lines.add(line, seat)
-            },
-        };
+        let _waiting = self.enqueue(address, seat);
         self.wanted.notify_one();
         given.await.ok()
     }
 
-    /// What is to be done, when so many have begun in this round beyond those that may together.
+    fn enqueue(&self, address: IpAddr, seat: oneshot::Sender<Seat>) -> Waiting<'_> {
+        let mut queues = self.queues.lock();
+        self.waiting.fetch_add(1, Relaxed);
+        let place = queues.add(address, seat);
+        Waiting { seats: self, place }
+    }
+
+    /// The next step of [`give_out`], when so many requests have begun in this round beyond [`BEGINNING`].
     fn next_step(&self, beyond: usize) -> Step {
         if self.waiting() == 0 {
-            return Step::Nobody;
+            return Step::Rest;
         }
         let is_beyond = !self.few_begin();
         if is_beyond && beyond == BEYOND {
@@ -196,20 +141,20 @@ impl Seats {
         }
     }
 
-    /// To whoever is next in line.
+    /// Gives the seat to the request whose turn it is.
     fn give(self: &Arc<Self>, permit: OwnedSemaphorePermit) {
         let mut seat = self.begin(permit);
-        while let Some(waiter) = self.next() {
-            match waiter.seat.send(seat) {
+        while let Some(request) = self.next() {
+            match request.seat.send(seat) {
                 Ok(()) => return,
                 Err(unwanted) => seat = unwanted,
             }
         }
     }
 
-    fn next(&self) -> Option<Waiter> {
-        let mut lines = self.lines.lock();
-        let next = lines.next();
+    fn next(&self) -> Option<queues::WaitingRequest> {
+        let mut queues = self.queues.lock();
+        let next = queues.next();
         if next.is_some() {
             self.waiting.fetch_sub(1, Relaxed);
         }
@@ -225,16 +170,16 @@ impl Drop for Seats {
 
 /// See [`Seats::next_step`].
 enum Step {
-    /// Nobody waits.
-    Nobody,
-    /// The next one may begin in the next round.
+    /// No request waits.
+    Rest,
+    /// No more begin before the next round.
     Round,
-    /// A seat is for the next in line, once there is one.
+    /// The next request may begin, with the next free seat.
     Give { free: Arc<Semaphore>, is_beyond: bool },
 }
 
-/// Gives out seats as long as there are any. It is a task like others: when it comes to its turn again, all have had
-/// theirs.
+/// Gives seats to waiting requests as long as there are `seats`. As it is a task like others, all others have been
+/// polled when it is polled again: that is a round.
 async fn give_out(seats: Weak<Seats>, wanted: Arc<Notify>) {
     let mut beyond = 0;
     loop {
@@ -242,7 +187,7 @@ async fn give_out(seats: Weak<Seats>, wanted: Arc<Notify>) {
             return;
         };
         match next {
-            Step::Nobody => {
+            Step::Rest => {
                 wanted.notified().await;
                 beyond = 0;
             }
@@ -262,29 +207,17 @@ async fn give_out(seats: Weak<Seats>, wanted: Arc<Notify>) {
     }
 }
 
-/// A place in line, as long as this lives.
-struct Place<'a> {
+/// A request that waits, until it is dropped.
+struct Waiting<'a> {
     seats: &'a Seats,
-    line: IpAddr,
-    id: u64,
+    place: QueuePlace,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if self.seats.lines.lock().remove(self.line, self.id) {
+        if self.seats.queues.lock().remove(self.place) {
             self.seats.waiting.fetch_sub(1, Relaxed);
         }
-    }
-}
-
-/// Of IPv6 the network: a host has as many addresses there as it likes.
-fn line_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
-        }
-        address => address,
     }
 }
 

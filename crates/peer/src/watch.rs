@@ -32,7 +32,7 @@ pub(crate) enum ConnectionVerdict {
     Stay,
     /// It only waits for its client, and others wait for a seat.
     GiveUpSeat,
-    /// As before, but nothing is known of it yet than that its client does nothing just now.
+    /// Its client does nothing just now, and others wait for a seat; its rate is not known yet.
     LendSeat,
     /// It moves again.
     TakeSeat,
@@ -173,7 +173,7 @@ mod tests {
         activity.begin();
         activity.wants_bytes(true, Waker::noop());
         assert_eq!(look(&activity, 1000, true), ConnectionVerdict::Stay, "not known before");
-        assert_eq!(look(&activity, 1020, false), ConnectionVerdict::Stay, "nobody waits");
+        assert_eq!(look(&activity, 1020, false), ConnectionVerdict::Stay, "no other waits");
         assert_eq!(look(&activity, 1020, true), ConnectionVerdict::LendSeat);
         activity.received(1);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Who gets a seat, in which order, and when.
+//! Which request gets a seat, and when.
 
 use super::*;
 use futures_util::FutureExt;
@@ -82,7 +82,7 @@ async fn few_begin_together_and_the_others_soon() {
 }
 
 #[tokio::test]
-async fn who_gives_up_takes_no_room_and_no_seat() {
+async fn a_cancelled_request_leaves_no_place_and_takes_no_seat() {
     let seats = Seats::new(&World::real(), 1);
     let taken = seats.sit_down();
     let impatient = [waiting(&seats, "10.0.0.1"), waiting(&seats, "10.0.0.2")];
@@ -95,12 +95,9 @@ async fn who_gives_up_takes_no_room_and_no_seat() {
     while seated(&mut patient).is_empty() {
         round().await;
         rounds += 1;
-        assert!(rounds < 100, "the seat is for who is left");
+        assert!(rounds < 100, "the seat is for the one that is left");
     }
-    {
-        let lines = seats.lines.lock();
-        assert!(lines.lines.is_empty() && lines.order.is_empty());
-    }
+    assert!(seats.queues.lock().are_empty());
     assert_eq!(seats.waiting(), 0);
     assert!(seats.sit_down().is_some());
 }

@@ -27,7 +27,7 @@ use http::header::{
     CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, TRANSFER_ENCODING, USER_AGENT, WWW_AUTHENTICATE,
 };
 use http::{Method, StatusCode};
-use peer::body::Feed;
+use peer::Feed;
 use peer::{Body, BodyError};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use request_pipeline::multipart::{Broken, Multipart, PartHeaders, parameters_of};

@@ -1,0 +1,88 @@
+//! Requests that wait for a seat, in a queue for each address.
+//!
+//! Always holds: no queue is empty; the queues take turns, in the order in which they began.
+
+use super::Seat;
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+use tokio::sync::oneshot;
+
+/// See the module's header.
+#[derive(Default)]
+pub(super) struct SeatQueues {
+    queues: HashMap<IpAddr, VecDeque<WaitingRequest>>,
+    /// The addresses, that of the next request first.
+    order: VecDeque<IpAddr>,
+    next_id: u64,
+}
+
+/// A request that waits.
+pub(super) struct WaitingRequest {
+    id: u64,
+    pub(super) seat: oneshot::Sender<Seat>,
+}
+
+/// Where a request waits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct QueuePlace {
+    queue: IpAddr,
+    id: u64,
+}
+
+impl SeatQueues {
+    /// Behind the other requests of its address.
+    pub(super) fn add(&mut self, address: IpAddr, seat: oneshot::Sender<Seat>) -> QueuePlace {
+        let (queue, id) = (queue_of(address), self.next_id);
+        self.next_id += 1;
+        let requests = self.queues.entry(queue).or_default();
+        if requests.is_empty() {
+            self.order.push_back(queue);
+        }
+        requests.push_back(WaitingRequest { id, seat });
+        QueuePlace { queue, id }
+    }
+
+    /// Takes the request whose turn it is.
+    pub(super) fn next(&mut self) -> Option<WaitingRequest> {
+        let queue = self.order.pop_front()?;
+        let requests = self.queues.get_mut(&queue)?;
+        let request = requests.pop_front();
+        match requests.is_empty() {
+            true => drop(self.queues.remove(&queue)),
+            false => self.order.push_back(queue),
+        }
+        request
+    }
+
+    /// Removes a request that waits no longer; whether it was still there.
+    pub(super) fn remove(&mut self, place: QueuePlace) -> bool {
+        let Some(requests) = self.queues.get_mut(&place.queue) else {
+            return false;
+        };
+        let Ok(at) = requests.binary_search_by_key(&place.id, |request| request.id) else {
+            return false;
+        };
+        requests.remove(at);
+        if requests.is_empty() {
+            self.queues.remove(&place.queue);
+            self.order.retain(|other| *other != place.queue);
+        }
+        true
+    }
+
+    #[cfg(test)]
+    pub(super) fn are_empty(&self) -> bool {
+        self.queues.is_empty() && self.order.is_empty()
+    }
+}
+
+/// The address; for IPv6 its first 64 bits, as one host may use all addresses of such a network (RFC 4291 §2.5.1).
+fn queue_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        address => address,
+    }
+}
