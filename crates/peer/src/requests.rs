@@ -18,6 +18,7 @@ use crate::refusals::ServerRefusal;
 use crate::shares::AccountShare;
 use bytes::Bytes;
 use http::StatusCode;
+use hyper::ext::ReasonPhrase;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -78,6 +79,9 @@ impl ConnectionRequests {
             true => self.names.announce_empty(response.headers_mut()),
             false => self.names.announce(response.headers_mut()),
         }
+        if let Some(reason) = reason_of(response.status()) {
+            response.extensions_mut().insert(reason);
+        }
         response.map(|body| Answer { body, end })
     }
 
@@ -116,6 +120,16 @@ impl ConnectionRequests {
             .refuse(ServerRefusal::Forbidden, format!("{}: {text}", self.from));
         plain(StatusCode::FORBIDDEN, &text)
     }
+}
+
+/// The reason phrase of a status that is OpenStack Swift's own: for others hyper writes that of RFC 9110.
+fn reason_of(status: StatusCode) -> Option<ReasonPhrase> {
+    let words: &'static [u8] = match status.as_u16() {
+        498 => b"Rate Limited",
+        499 => b"Client Disconnect",
+        _ => return None,
+    };
+    Some(ReasonPhrase::from_static(words))
 }
 
 /// Ends a request when it is dropped.

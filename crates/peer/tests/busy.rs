@@ -31,6 +31,8 @@ impl HttpService for Pages {
         self.begun.fetch_add(1, Ordering::SeqCst);
         match request.uri().path() {
             "/wait" => self.go.notified().await,
+            "/498" => return plain(StatusCode::from_u16(498).unwrap(), "Slow down"),
+            "/499" => return plain(StatusCode::from_u16(499).unwrap(), "gone"),
             "/large" => return Response::new(Body::whole(vec![b'x'; 32 << 20])),
             "/pieces" => {
                 let piece = || Ok(vec![b'x'; 1 << 15].into());
@@ -166,6 +168,15 @@ async fn a_busy_server_refuses_in_time_and_answers_monitors() {
         assert!(rest(stream).await.starts_with("HTTP/1.1 200"));
     }
     assert!(server.ask("/").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn statuses_of_swift_have_their_reason_phrases() {
+    let server = Server::start(few());
+    for line in ["498 Rate Limited", "499 Client Disconnect", "200 OK"] {
+        let answer = server.ask(&format!("/{}", &line[..3])).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {line}\r\n")), "{answer}");
+    }
 }
 
 #[tokio::test]
