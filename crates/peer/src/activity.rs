@@ -9,7 +9,7 @@ use crate::seats::{Beginning, Seat};
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::task::Waker;
 use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
@@ -59,6 +59,8 @@ pub(crate) struct Activity {
     /// Bytes wait to be taken by the client.
     has_bytes: AtomicBool,
     too_slow: AtomicBool,
+    /// Bytes of an answer that wait in memory; [`Connections`](crate::connections) counts them.
+    held: AtomicUsize,
     /// The reader of the body.
     reader: AtomicWaker,
     seat: Mutex<Option<OwnedSemaphorePermit>>,
@@ -78,6 +80,7 @@ impl Activity {
             wants_bytes: AtomicBool::new(false),
             has_bytes: AtomicBool::new(false),
             too_slow: AtomicBool::new(false),
+            held: AtomicUsize::new(0),
             reader: AtomicWaker::new(),
             seat: Mutex::new(None),
             beginning: Mutex::new(None),
@@ -118,6 +121,16 @@ impl Activity {
     /// Whether some of an answer has not been taken yet.
     pub(crate) fn has_bytes(&self) -> bool {
         self.has_bytes.load(Relaxed)
+    }
+
+    /// Bytes of an answer that wait in memory.
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Relaxed)
+    }
+
+    /// So many bytes of an answer wait in memory; how many did before.
+    pub(crate) fn hold(&self, bytes: usize) -> usize {
+        self.held.swap(bytes, Relaxed)
     }
 
     /// So many bytes came.

@@ -15,6 +15,7 @@ use crate::watch::{ConnectionVerdict, Watch, WatchLimits};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use vocabulary::IpNetworks;
@@ -46,6 +47,8 @@ pub(crate) struct ConnectionLimits {
     pub(crate) per_account: usize,
     /// How long a request may wait for a seat.
     pub(crate) patience: Duration,
+    /// Bytes of long answers that wait in memory.
+    pub(crate) held: usize,
     pub(crate) watch: WatchLimits,
 }
 
@@ -55,6 +58,8 @@ pub(crate) struct Connections {
     limits: ConnectionLimits,
     ticks: Ticks,
     seats: Arc<Seats>,
+    /// Bytes of all answers that wait in memory.
+    held: AtomicUsize,
     table: Mutex<Table>,
     accounts: Arc<AccountShares>,
     refusals: ServerRefusals,
@@ -87,6 +92,7 @@ impl Connections {
         let connections = Arc::new(Self {
             clock: world.clock.clone(),
             seats: Seats::new(world, limits.seats),
+            held: AtomicUsize::new(0),
             accounts: AccountShares::new(limits.per_account),
             limits,
             ticks: Ticks::default(),
@@ -175,8 +181,8 @@ impl Connections {
         if let Some(seat) = self.seats.sit_down() {
             return Some(seat);
         }
-        let most = self.limits.seats.saturating_mul(WAITING_PER_SEAT);
-        let seat = match self.seats.waiting() < most {
+        let most = self.limits.seats.saturating_mul(WAITING_PER_SEAT) + self.seats.free();
+        let seat = match self.seats.waiting() < most || self.seats.make_place(from) {
             true => {
                 let seat = self.seats.wait(from);
                 let seat = world::clock::timeout(&*self.clock, self.limits.patience, seat).await;
@@ -188,6 +194,56 @@ impl Connections {
             self.refusals.add(ServerRefusal::Requests);
         }
         seat
+    }
+
+    /// Counts so many bytes of an answer, in place of those counted before. When there are too many, the connections
+    /// end whose clients take nothing just now, those of the oldest requests first; `false` when these are too few.
+    pub(crate) fn hold(&self, activity: &Activity, bytes: usize) -> bool {
+        self.let_go(activity);
+        let held = self.held.load(Relaxed).saturating_add(bytes);
+        if held > self.limits.held && !self.make_memory(held - self.limits.held) {
+            self.refusals.add(ServerRefusal::Memory);
+            return false;
+        }
+        activity.hold(bytes);
+        self.held.fetch_add(bytes, Relaxed);
+        true
+    }
+
+    /// Nothing of its answer waits any more.
+    pub(crate) fn let_go(&self, activity: &Activity) {
+        let bytes = activity.hold(0);
+        if bytes > 0 {
+            self.held.fetch_sub(bytes, Relaxed);
+        }
+    }
+
+    /// Ends connections that hold so many bytes; whether there are any. What they hold goes when their tasks end.
+    fn make_memory(&self, bytes: usize) -> bool {
+        let mut table = self.table.lock();
+        let (mut ending, mut found) = (0, Vec::new());
+        for (id, entry) in &table.entries {
+            match (entry.activity.held(), entry.ending) {
+                (0, _) => {}
+                (held, true) => ending += held,
+                (held, false) if entry.activity.has_bytes() => found.push((entry.activity.since(), *id, held)),
+                _ => {}
+            }
+        }
+        found.sort_unstable();
+        for (_, id, held) in found {
+            if ending >= bytes {
+                break;
+            }
+            if let Some(entry) = table.entries.get_mut(&id) {
+                entry.ending = true;
+                entry.activity.end();
+                self.refusals.add(ServerRefusal::Memory);
+                ending += held;
+                table.ending += 1;
+            }
+        }
+        ending >= bytes
     }
 
     /// Looks at all connections once.
@@ -202,21 +258,20 @@ impl Connections {
         for entry in table.entries.values_mut().filter(|entry| !entry.ending) {
             let activity = &*entry.activity;
             match entry.watch.look(activity, &self.limits.watch, now, pressed) {
-                ConnectionVerdict::LendSeat if parked < most_parked / 2 => {
-                    entry.watch.park(activity);
-                    parked += 1;
-                    continue;
-                }
                 ConnectionVerdict::GiveUpSeat if parked < most_parked => {
                     entry.watch.park(activity);
                     parked += 1;
                     continue;
                 }
-                ConnectionVerdict::Stay | ConnectionVerdict::LendSeat => continue,
+                ConnectionVerdict::Stay => continue,
                 ConnectionVerdict::TakeSeat => {
                     if let Some(seat) = self.seats.take_free() {
                         entry.watch.unpark();
                         activity.take_seat(seat);
+                        if activity.phase() != Phase::Request {
+                            // It ended meanwhile, on another thread.
+                            activity.give_up_seat();
+                        }
                     }
                     continue;
                 }

@@ -48,6 +48,8 @@ pub struct ServerOptions {
     pub max_requests_per_account: usize,
     /// Requests that only wait for their clients and have given their place to others; beyond that slow ones are ended.
     pub max_slow_requests: usize,
+    /// Bytes of long answers that wait in memory for their clients, together.
+    pub max_held: usize,
     /// How long a request may wait for others to end.
     pub seat_timeout: Duration,
     /// Headers per request.
@@ -127,6 +129,7 @@ impl ServerOptions {
             spared: self.max_connections_spared.clone(),
             per_account: self.max_requests_per_account,
             patience: self.seat_timeout,
+            held: self.max_held,
             watch: WatchLimits {
                 head: self.head_timeout,
                 idle: self.idle_timeout,
@@ -147,6 +150,7 @@ impl Default for ServerOptions {
             max_connections_spared: IpNetworks::default(),
             max_requests_per_account: 0,
             max_slow_requests: 4096,
+            max_held: 512 << 20,
             seat_timeout: Duration::from_secs(10),
             max_headers: 256,
             max_head_size: 64 * 1024,

@@ -32,6 +32,7 @@
 
 mod activity;
 pub mod address;
+mod answer;
 pub mod arrival;
 pub mod body;
 mod body_error;

@@ -28,6 +28,8 @@ pub enum ServerRefusal {
     Head,
     /// The client sent or took too little.
     Slow,
+    /// Long answers that wait for their clients took too much memory.
+    Memory,
     /// A connection without TLS, where the cluster requires it.
     Plain,
     /// No TLS came about: the certificate is not the cluster's, has ended, or none was shown.
@@ -38,7 +40,7 @@ pub enum ServerRefusal {
 
 impl ServerRefusal {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Connections,
         Self::Address,
         Self::Requests,
@@ -46,6 +48,7 @@ impl ServerRefusal {
         Self::Idle,
         Self::Head,
         Self::Slow,
+        Self::Memory,
         Self::Plain,
         Self::Handshake,
         Self::Forbidden,
@@ -61,6 +64,7 @@ impl ServerRefusal {
             Self::Idle => "idle",
             Self::Head => "head",
             Self::Slow => "slow",
+            Self::Memory => "memory",
             Self::Plain => "plain",
             Self::Handshake => "handshake",
             Self::Forbidden => "role",
@@ -77,6 +81,7 @@ impl ServerRefusal {
             Self::Idle => "idle connections closed to make room (max_connections)",
             Self::Head => "connections closed whose request did not come in time (client_header_timeout)",
             Self::Slow => "connections closed that moved too few bytes (min_transfer_rate)",
+            Self::Memory => "connections closed whose clients left long answers waiting in memory (512 MiB)",
             Self::Plain => "connections without TLS closed (cluster_tls)",
             Self::Handshake => "TLS handshakes failed (cluster_tls)",
             Self::Forbidden => "requests refused that the certificate's role may not make (cluster_tls)",

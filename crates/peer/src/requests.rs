@@ -4,9 +4,9 @@
 //! the connection goes on only when the next request can be found on it.
 
 use crate::activity::Activity;
+use crate::answer::{Answer, RequestEnd};
 use crate::arrival::Https;
 use crate::body::{Body, Unread};
-use crate::body_error::BodyError;
 use crate::busy::busy;
 use crate::call::Response;
 use crate::cluster_tls::{CredentialsAge, RoleGuard};
@@ -15,14 +15,10 @@ use crate::http_service::{HttpService, plain};
 use crate::interim::Interim;
 use crate::names::Names;
 use crate::refusals::ServerRefusal;
-use crate::shares::AccountShare;
-use bytes::Bytes;
 use http::StatusCode;
 use hyper::ext::ReasonPhrase;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use tokio::sync::watch;
 use world::Clock;
 
@@ -46,10 +42,7 @@ pub(crate) struct ConnectionRequests {
 impl ConnectionRequests {
     pub(crate) async fn answer(&self, request: http::Request<hyper::body::Incoming>) -> http::Response<Answer> {
         self.activity.begin();
-        let mut end = RequestEnd {
-            activity: self.activity.clone(),
-            _share: None,
-        };
+        let mut end = RequestEnd::of(&self.connections, &self.activity);
         let expects = request.headers().contains_key(http::header::EXPECT);
         // hyper sends no `100 Continue` for a body without bytes. Clients on botocore (the `aws` command, for an empty
         // file) take the final answer for a refusal then, and can read no other one from this connection.
@@ -82,7 +75,7 @@ impl ConnectionRequests {
         if let Some(reason) = reason_of(response.status()) {
             response.extensions_mut().insert(reason);
         }
-        response.map(|body| Answer { body, end })
+        response.map(|body| Answer::new(body, end))
     }
 
     /// With a seat, where one is needed.
@@ -96,7 +89,7 @@ impl ConnectionRequests {
             let Ok(share) = self.connections.share(request.uri().path()) else {
                 return busy();
             };
-            end._share = share;
+            end.counts_for(share);
             let Some(seat) = self.connections.seat(self.from.ip()).await else {
                 return busy();
             };
@@ -130,49 +123,6 @@ fn reason_of(status: StatusCode) -> Option<ReasonPhrase> {
         _ => return None,
     };
     Some(ReasonPhrase::from_static(words))
-}
-
-/// Ends a request when it is dropped.
-struct RequestEnd {
-    activity: Arc<Activity>,
-    _share: Option<AccountShare>,
-}
-
-impl Drop for RequestEnd {
-    fn drop(&mut self) {
-        self.activity.finish();
-    }
-}
-
-/// The body of an answer; when it has been written, the request is over. A chunk is taken from the service only when
-/// the client has taken the one before: a slow client holds one.
-pub(crate) struct Answer {
-    body: Body,
-    end: RequestEnd,
-}
-
-impl http_body::Body for Answer {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<Bytes>, BodyError>>> {
-        if self.end.activity.has_bytes() {
-            // hyper asks again when what it has is written, and is woken for that.
-            return Poll::Pending;
-        }
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> http_body::SizeHint {
-        self.body.size_hint()
-    }
 }
 
 /// Whether the client said that it would like its connection kept; OpenStack's servers then say so, too.

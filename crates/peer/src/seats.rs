@@ -3,21 +3,25 @@
 //! A request's task is polled many times before the request is answered or waits for its client. If a thousand
 //! requests began at once, each poll would wait for a poll of every other one, those of nearly finished requests too.
 //! So few begin together ([`BEGINNING`]); beyond those, [`BEYOND`] begin in one round of the runtime's tasks: a round
-//! takes long while the processor is busy, and no time while requests wait for drives or other servers.
+//! takes long while the processor is busy, and no time while requests wait for drives or other servers. Requests that
+//! are not done soon ([`beginnings::EPOCH`]) wait for something else than the processor and no longer count.
 //! Always holds: a free seat goes to the next waiting request; addresses take turns, and requests of one address come
 //! in their order; a request that is cancelled leaves no place in a queue and holds no seat.
 //! Deliberately absent: turns for clients behind one load balancer: nothing in a request that is not yet authenticated
 //! tells them apart.
 
+mod beginnings;
 mod queues;
 
+pub(crate) use beginnings::Beginning;
+use beginnings::Beginnings;
 use parking_lot::Mutex;
 use queues::{QueuePlace, SeatQueues};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
-use world::World;
+use world::{Clock, World};
 
 /// So many requests begin together: they have no answer and do not wait for their clients.
 const BEGINNING: usize = 32;
@@ -27,8 +31,8 @@ const BEYOND: usize = 2;
 /// See the module's header.
 pub(crate) struct Seats {
     free: Arc<Semaphore>,
-    /// How many [`Beginning`]s there are.
-    beginning: AtomicUsize,
+    clock: Arc<dyn Clock>,
+    beginnings: Arc<Beginnings>,
     queues: Mutex<SeatQueues>,
     /// How many requests are in `queues`.
     waiting: AtomicUsize,
@@ -43,21 +47,13 @@ pub(crate) struct Seat {
     pub(crate) beginning: Beginning,
 }
 
-/// Counts a request as one that begins, until it is dropped.
-pub(crate) struct Beginning(Arc<Seats>);
-
-impl Drop for Beginning {
-    fn drop(&mut self) {
-        self.0.beginning.fetch_sub(1, Relaxed);
-    }
-}
-
 impl Seats {
     /// So many seats, all free.
     pub(crate) fn new(world: &World, seats: usize) -> Arc<Self> {
         let seats = Arc::new(Self {
             free: Arc::new(Semaphore::new(seats.clamp(1, Semaphore::MAX_PERMITS))),
-            beginning: AtomicUsize::new(0),
+            clock: world.clock.clone(),
+            beginnings: Arc::default(),
             queues: Mutex::default(),
             waiting: AtomicUsize::new(0),
             wanted: Arc::default(),
@@ -73,7 +69,7 @@ impl Seats {
     }
 
     /// A seat at once, if no request waits and few begin.
-    pub(crate) fn sit_down(self: &Arc<Self>) -> Option<Seat> {
+    pub(crate) fn sit_down(&self) -> Option<Seat> {
         let is_quiet = self.waiting() == 0 && self.few_begin();
         is_quiet
             .then(|| self.take_free())
@@ -81,16 +77,29 @@ impl Seats {
             .map(|permit| self.begin(permit))
     }
 
-    fn begin(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> Seat {
-        self.beginning.fetch_add(1, Relaxed);
+    fn begin(&self, permit: OwnedSemaphorePermit) -> Seat {
         Seat {
             permit,
-            beginning: Beginning(self.clone()),
+            beginning: Beginnings::begin(&self.beginnings, self.clock.elapsed()),
         }
     }
 
     fn few_begin(&self) -> bool {
-        self.beginning.load(Relaxed) < BEGINNING
+        self.beginnings.count(self.clock.elapsed()) < BEGINNING
+    }
+
+    /// How many seats are free.
+    pub(crate) fn free(&self) -> usize {
+        self.free.available_permits()
+    }
+
+    /// Refuses the newest request of an address with many, so that one of `address` can wait; whether there was any.
+    pub(crate) fn make_place(&self, address: IpAddr) -> bool {
+        let refused = self.queues.lock().take_from_longest(address);
+        if refused.is_some() {
+            self.waiting.fetch_sub(1, Relaxed);
+        }
+        refused.is_some()
     }
 
     /// How many requests wait.
@@ -100,7 +109,7 @@ impl Seats {
 
     /// Whether requests wait because no seat is free.
     pub(crate) fn are_taken(&self) -> bool {
-        self.waiting() > 0 && self.free.available_permits() == 0
+        self.waiting() > 0 && self.free() == 0
     }
 
     /// Notified when a request waits and no seat is free.
@@ -113,6 +122,9 @@ impl Seats {
         let (seat, given) = oneshot::channel();
         let _waiting = self.enqueue(address, seat);
         self.wanted.notify_one();
+        if self.free() == 0 {
+            self.none_free.notify_one();
+        }
         given.await.ok()
     }
 
@@ -142,7 +154,7 @@ impl Seats {
     }
 
     /// Gives the seat to the request whose turn it is.
-    fn give(self: &Arc<Self>, permit: OwnedSemaphorePermit) {
+    fn give(&self, permit: OwnedSemaphorePermit) {
         let mut seat = self.begin(permit);
         while let Some(request) = self.next() {
             match request.seat.send(seat) {

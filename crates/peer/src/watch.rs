@@ -32,8 +32,6 @@ pub(crate) enum ConnectionVerdict {
     Stay,
     /// It only waits for its client, and others wait for a seat.
     GiveUpSeat,
-    /// Its client does nothing just now, and others wait for a seat; its rate is not known yet.
-    LendSeat,
     /// It moves again.
     TakeSeat,
     /// Nothing came for too long.
@@ -117,14 +115,10 @@ impl Watch {
             return ConnectionVerdict::Slow;
         }
         let time = now.saturating_sub(self.at);
-        let waits = activity.waits_for_client();
         if time < SHORTEST {
-            let is_still = waits && moved == self.moved;
-            return match pressed && is_still && !self.parked {
-                true => ConnectionVerdict::LendSeat,
-                false => ConnectionVerdict::Stay,
-            };
+            return ConnectionVerdict::Stay;
         }
+        let waits = activity.waits_for_client();
         let is_fast = !waits || rate(moved.saturating_sub(self.moved), time) >= SEAT_RATE;
         (self.at, self.moved) = (now, moved);
         if waits {
@@ -149,49 +143,4 @@ impl Watch {
 fn rate(bytes: u64, time: Duration) -> u64 {
     let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
     bytes.saturating_mul(1000) / millis
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::activity::Ticks;
-    use std::task::Waker;
-
-    const LIMITS: WatchLimits = WatchLimits {
-        head: Duration::from_secs(10),
-        idle: Duration::from_secs(60),
-        min_rate: 500,
-        window: Duration::from_secs(65),
-    };
-
-    #[test]
-    fn a_seat_is_lent_while_the_client_does_nothing_and_others_wait() {
-        let (activity, mut watch) = (Activity::new(Ticks::default()), Watch::default());
-        let mut look = |activity: &Activity, millis, pressed| {
-            watch.look(activity, &LIMITS, Duration::from_millis(millis), pressed)
-        };
-        activity.begin();
-        activity.wants_bytes(true, Waker::noop());
-        assert_eq!(look(&activity, 1000, true), ConnectionVerdict::Stay, "not known before");
-        assert_eq!(look(&activity, 1020, false), ConnectionVerdict::Stay, "no other waits");
-        assert_eq!(look(&activity, 1020, true), ConnectionVerdict::LendSeat);
-        activity.received(1);
-        assert_eq!(
-            look(&activity, 1040, true),
-            ConnectionVerdict::Stay,
-            "it does something"
-        );
-        activity.wants_bytes(false, Waker::noop());
-        assert_eq!(
-            look(&activity, 1060, true),
-            ConnectionVerdict::Stay,
-            "the service works"
-        );
-        activity.wants_bytes(true, Waker::noop());
-        assert_eq!(
-            look(&activity, 1200, true),
-            ConnectionVerdict::GiveUpSeat,
-            "a byte in 200 ms"
-        );
-    }
 }

@@ -239,6 +239,34 @@ async fn as_many_slow_requests_wait_for_their_clients_as_may() {
 }
 
 #[tokio::test]
+async fn long_answers_that_wait_for_their_clients_take_so_much_memory_together() {
+    let server = Server::start(ServerOptions {
+        max_held: 70 << 20,
+        ..ServerOptions::default()
+    });
+    let ended = || server.options.refusals.count(ServerRefusal::Memory);
+    let mut waiting = Vec::new();
+    for number in 1..=4 {
+        waiting.push(server.send("GET /large HTTP/1.1\r\nConnection: close\r\n\r\n").await);
+        server.until_begun(number).await;
+        // There is room for two of 32 MiB; the oldest ones end.
+        until(|| ended() == number.saturating_sub(2) as u64).await;
+    }
+    let answers = waiting.iter_mut().skip(2).map(rest);
+    for answer in futures_util::future::join_all(answers).await {
+        assert_eq!(answer.split_once("\r\n\r\n").unwrap().1.len(), 32 << 20);
+    }
+    for stream in &mut waiting[..2] {
+        let mut begun = Vec::new();
+        // The connection may end in either way.
+        let _ = stream.read_to_end(&mut begun).await;
+        assert!(begun.len() < 32 << 20);
+    }
+    assert!(server.ask("/large").await.len() > 32 << 20, "nothing waits any more");
+    assert_eq!(ended(), 2);
+}
+
+#[tokio::test]
 async fn an_answer_in_pieces_reaches_a_client_with_little_room_whole() {
     let server = Server::start(few());
     let socket = tokio::net::TcpSocket::new_v4().unwrap();

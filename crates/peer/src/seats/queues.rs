@@ -54,6 +54,14 @@ impl SeatQueues {
         request
     }
 
+    /// Takes the newest request of the longest queue, if that is longer than the queue of `address` would become.
+    pub(super) fn take_from_longest(&mut self, address: IpAddr) -> Option<WaitingRequest> {
+        let own = self.queues.get(&queue_of(address)).map_or(0, VecDeque::len);
+        let longest = self.queues.values_mut().max_by_key(|requests| requests.len())?;
+        // It keeps one at least.
+        (longest.len() > own + 1).then(|| longest.pop_back()).flatten()
+    }
+
     /// Removes a request that waits no longer; whether it was still there.
     pub(super) fn remove(&mut self, place: QueuePlace) -> bool {
         let Some(requests) = self.queues.get_mut(&place.queue) else {

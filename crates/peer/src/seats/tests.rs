@@ -82,6 +82,27 @@ async fn few_begin_together_and_the_others_soon() {
 }
 
 #[tokio::test]
+async fn requests_that_take_long_hold_up_no_others() {
+    let seats = Seats::new(&World::real(), 1000);
+    let long: Vec<Seat> = std::iter::from_fn(|| seats.sit_down()).collect();
+    assert_eq!(long.len(), BEGINNING);
+    tokio::time::sleep(2 * beginnings::EPOCH).await;
+    assert_eq!(std::iter::from_fn(|| seats.sit_down()).take(20).count(), 20);
+}
+
+#[tokio::test]
+async fn without_room_the_address_with_most_requests_loses_its_newest() {
+    let seats = Seats::new(&World::real(), 1);
+    let _taken = seats.sit_down();
+    let mut many: Vec<_> = (0..3).map(|number| (number, waiting(&seats, "10.0.0.1"))).collect();
+    assert!(!seats.make_place("10.0.0.1".parse().unwrap()), "it would be no shorter");
+    assert!(seats.make_place("10.0.0.2".parse().unwrap()));
+    let refused = many.pop().unwrap().1.await;
+    assert!(refused.is_none(), "the newest one");
+    assert_eq!(seats.waiting(), 2);
+}
+
+#[tokio::test]
 async fn a_cancelled_request_leaves_no_place_and_takes_no_seat() {
     let seats = Seats::new(&World::real(), 1);
     let taken = seats.sit_down();
