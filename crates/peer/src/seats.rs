@@ -4,7 +4,7 @@
 //! requests began at once, each poll would wait for a poll of every other one, those of nearly finished requests too.
 //! So few begin together ([`BEGINNING`]); beyond those, [`BEYOND`] begin in one round of the runtime's tasks: a round
 //! takes long while the processor is busy, and no time while requests wait for drives or other servers. Requests that
-//! are not done soon ([`beginnings::EPOCH`]) wait for something else than the processor and no longer count.
+//! are not done soon ([`beginnings::EPOCH_MILLIS`]) wait for something else than the processor and no longer count.
 //! Always holds: a free seat goes to the next waiting request; addresses take turns, and requests of one address come
 //! in their order; a request that is cancelled leaves no place in a queue and holds no seat.
 //! Deliberately absent: turns for clients behind one load balancer: nothing in a request that is not yet authenticated

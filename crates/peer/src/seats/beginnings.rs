@@ -1,13 +1,14 @@
 //! How many requests have begun lately and are not done.
 //!
-//! Always holds: a request counts for one to two [`EPOCH`]s at most, and no longer than its [`Beginning`] lives.
+//! Always holds: a request counts for one to two [`EPOCH_MILLIS`]s at most, and no longer than its [`Beginning`] lives.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Longer than a request needs of a processor that it shares with few others.
-pub(super) const EPOCH: Duration = Duration::from_millis(100);
+pub(super) const EPOCH_MILLIS: u32 = 100;
+const EPOCHS_PER_SECOND: u64 = 1000 / EPOCH_MILLIS as u64;
 
 /// See the module's header.
 #[derive(Default)]
@@ -16,14 +17,14 @@ pub(super) struct Beginnings(Mutex<Counts>);
 /// Of the epoch `number` and of the one before it.
 #[derive(Default)]
 struct Counts {
-    number: u128,
+    number: u64,
     current: usize,
     before: usize,
 }
 
 impl Counts {
     fn move_to(&mut self, now: Duration) {
-        let number = now.as_millis() / EPOCH.as_millis();
+        let number = now.as_secs() * EPOCHS_PER_SECOND + u64::from(now.subsec_millis() / EPOCH_MILLIS);
         if number <= self.number {
             return;
         }
@@ -36,7 +37,7 @@ impl Counts {
 /// A request that counts, until it is dropped.
 pub(crate) struct Beginning {
     all: Arc<Beginnings>,
-    number: u128,
+    number: u64,
 }
 
 impl Beginnings {

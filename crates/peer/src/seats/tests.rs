@@ -86,7 +86,8 @@ async fn requests_that_take_long_hold_up_no_others() {
     let seats = Seats::new(&World::real(), 1000);
     let long: Vec<Seat> = std::iter::from_fn(|| seats.sit_down()).collect();
     assert_eq!(long.len(), BEGINNING);
-    tokio::time::sleep(2 * beginnings::EPOCH).await;
+    let long_enough = u64::from(2 * beginnings::EPOCH_MILLIS);
+    tokio::time::sleep(std::time::Duration::from_millis(long_enough)).await;
     assert_eq!(std::iter::from_fn(|| seats.sit_down()).take(20).count(), 20);
 }
 
