@@ -181,7 +181,8 @@ impl Connections {
         if let Some(seat) = self.seats.sit_down() {
             return Some(seat);
         }
-        let most = self.limits.seats.saturating_mul(WAITING_PER_SEAT) + self.seats.free();
+        let seats = self.limits.seats.saturating_mul(WAITING_PER_SEAT);
+        let most = seats.saturating_add(self.seats.free());
         let seat = match self.seats.waiting() < most || self.seats.make_place(from) {
             true => {
                 let seat = self.seats.wait(from);
