@@ -219,7 +219,8 @@ impl Connections {
         }
     }
 
-    /// Ends connections that hold so many bytes; whether there are any. What they hold goes when their tasks end.
+    /// Ends connections that hold so many bytes; none where all of them together hold less. What they hold goes when
+    /// their tasks end.
     fn make_memory(&self, bytes: usize) -> bool {
         let mut table = self.table.lock();
         let (mut ending, mut found) = (0, Vec::new());
@@ -230,6 +231,9 @@ impl Connections {
                 (held, false) if entry.activity.has_bytes() => found.push((entry.activity.since(), *id, held)),
                 _ => {}
             }
+        }
+        if ending + found.iter().map(|(_, _, held)| held).sum::<usize>() < bytes {
+            return false;
         }
         found.sort_unstable();
         for (_, id, held) in found {
@@ -244,7 +248,7 @@ impl Connections {
                 table.ending += 1;
             }
         }
-        ending >= bytes
+        true
     }
 
     /// Looks at all connections once.

@@ -81,7 +81,7 @@ impl ServerRefusal {
             Self::Idle => "idle connections closed to make room (max_connections)",
             Self::Head => "connections closed whose request did not come in time (client_header_timeout)",
             Self::Slow => "connections closed that moved too few bytes (min_transfer_rate)",
-            Self::Memory => "connections closed whose clients left long answers waiting in memory (512 MiB)",
+            Self::Memory => "connections closed whose clients left long answers waiting in memory",
             Self::Plain => "connections without TLS closed (cluster_tls)",
             Self::Handshake => "TLS handshakes failed (cluster_tls)",
             Self::Forbidden => "requests refused that the certificate's role may not make (cluster_tls)",
