@@ -23,7 +23,7 @@ pub(crate) const CHUNKS_AHEAD: usize = 8;
 /// What becomes known at a body's end.
 pub(crate) struct BodyEnd {
     pub(crate) digest: Digest,
-    /// Absent when no feature has anything to say.
+    /// Absent when no feature has anything to say, and replicas know the MD5 already.
     pub(crate) footer: Option<Footer>,
 }
 

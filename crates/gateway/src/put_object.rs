@@ -10,7 +10,9 @@
 //! message simply gets it as headers, a streamed one carries it at its end ([`peer::Footer`]).
 //! What is newer than the PUT and ahead of this gateway's clock is passed before any body flows (`write_order.rs`).
 //! Always holds: fewer than a quorum of whole replicas is no success; a body that ends early, or does not match
-//! the client's ETag, becomes no object on any replica.
+//! the client's ETag, becomes no object on any replica. Each replica is told the MD5 of what was sent, in front of a
+//! small body and behind a streamed one, so that one which has received something else stores nothing; no success
+//! is answered where one has said that it stored something else.
 
 use crate::backend::{Reply, context_of, header, target, text};
 use crate::constraints::{check_metadata, declared_length};
@@ -51,6 +53,12 @@ async fn put(shared: &Arc<Shared>, mut request: ClientRequest, object: LocatedOb
         _ => upload.write_streamed(upload.begin(body).await?).await?,
     };
     Ok(upload.conclude(written))
+}
+
+/// The MD5 of what a server says that it has stored.
+fn stored_as(reply: &Reply) -> Option<&str> {
+    let stored = (reply.status == 201).then_some(&reply.headers)?;
+    header(stored, "etag").map(bare_etag)
 }
 
 /// What headers say that the MD5 is.
@@ -161,6 +169,7 @@ impl Upload {
         }
         let md5 = hex::encode(Md5::digest(&bytes));
         self.check_promised(self.promised.as_deref(), &md5)?;
+        self.calls.message.etag.get_or_insert_with(|| text(&md5));
         let (calls, digest) = (self.calls.clone(), Digest::known(md5.as_str()));
         let mut make_call: MakeCall = Arc::new(move |replica, node| {
             let body = Body::whole(bytes.clone()).with_digest(digest.clone());
@@ -233,6 +242,14 @@ impl Upload {
     }
 
     fn conclude(&self, Written { replies, md5 }: Written) -> Response {
+        if let Some(other) = replies
+            .iter()
+            .find_map(|reply| stored_as(reply).filter(|etag| *etag != md5))
+        {
+            let path = self.calls.message.target.path.path();
+            tracing::error!("a server has stored {path} with MD5 {other} that was sent as {md5}: its PUT failed");
+            return reply::status(500);
+        }
         let statuses: Vec<u16> = replies.iter().map(|r| r.status).collect();
         let quorum = quorum::size(self.calls.route.replicas());
         let best = match self.time.is_own {
@@ -246,6 +263,10 @@ impl Upload {
             201 => {
                 if let Some(slot) = &self.time_slot {
                     slot.note(self.time.timestamp);
+                }
+                if statuses.contains(&422) {
+                    let path = self.calls.message.target.path.path();
+                    tracing::warn!("a server received other bytes of {path} than were sent: faulty network or memory?");
                 }
                 let mut response = reply::html(201, String::new());
                 response.headers_mut().insert("etag", text(&md5));
@@ -263,9 +284,11 @@ impl Upload {
 
     async fn write_streamed(&mut self, body: UploadBody) -> Result<Written, Response> {
         let footers = self.footers.take();
+        // Where the client has said the MD5, each replica compares that.
+        let is_footer_needed = footers.is_some() || self.calls.message.etag.is_none();
         let end = BodyEnd {
             digest: Digest::default(),
-            footer: footers.is_some().then(Footer::default),
+            footer: is_footer_needed.then(Footer::default),
         };
         let (replicas, early) = self.open_in_order(&end).await?;
         // A replica that is sent nothing may have stored the object before it was seen to wait for more.

@@ -4,6 +4,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use md5::{Digest as _, Md5};
 use parking_lot::Mutex;
 use peer::{Address, Body, BodyError, Call, HttpService, Peers, RawCall, Response, Service};
 use placement::{Device, Ring, RingBuilder};
@@ -29,6 +30,10 @@ pub(crate) enum Mood {
     Corrupt,
     /// Takes so many bytes of an upload, then stops reading.
     StallsAfter(usize),
+    /// Receives other bytes than were sent; it compares what it is told of them.
+    Garbles,
+    /// The same, and it compares nothing.
+    GarblesBlindly,
     /// Has no room for what is to be written.
     NoRoom,
     /// Has a later version than the others.
@@ -51,7 +56,7 @@ const TIMESTAMP: &str = "1700000000.00000";
 #[async_trait::async_trait]
 impl Service for Node {
     async fn call(&self, call: Call) -> Response {
-        let mut call = call.into_raw();
+        let call = call.into_raw();
         let mood = *self.mood.lock();
         let Address::Entity(target) = call.address.clone() else {
             return status(400);
@@ -79,7 +84,7 @@ impl Service for Node {
             _ => {}
         }
         match call.method {
-            Method::PUT => self.put(key, &mut call.body, mood).await,
+            Method::PUT => self.put(key, call, mood).await,
             Method::DELETE => status(if self.objects.lock().remove(&key).is_some() {
                 204
             } else {
@@ -91,8 +96,9 @@ impl Service for Node {
 }
 
 impl Node {
-    async fn put(&self, key: String, body: &mut Body, mood: Mood) -> Response {
+    async fn put(&self, key: String, mut call: RawCall, mood: Mood) -> Response {
         let mut bytes = Vec::new();
+        let body = &mut call.body;
         loop {
             if matches!(mood, Mood::StallsAfter(most) if bytes.len() >= most) {
                 std::future::pending::<()>().await;
@@ -103,8 +109,18 @@ impl Node {
                 Some(Err(_)) => return status(499),
             }
         }
+        if let (Mood::Garbles | Mood::GarblesBlindly, Some(first)) = (mood, bytes.first_mut()) {
+            *first ^= 1;
+        }
+        let md5 = vocabulary::hex::encode(Md5::digest(&bytes));
+        let footer = call.body.footer();
+        let sent = footer.as_ref().and_then(|footer| footer.get()?.get("etag"));
+        let is_wrong = sent.or(call.headers.get("etag")).is_some_and(|sent| *sent != md5);
+        if is_wrong && mood != Mood::GarblesBlindly {
+            return status(422);
+        }
         self.objects.lock().insert(key, bytes.into());
-        status(201)
+        described(201, &[("etag", &md5)])
     }
 
     fn get(&self, key: &str, call: &RawCall, mood: Mood) -> Response {
@@ -296,6 +312,11 @@ impl Cluster {
     pub(crate) async fn get(&self, headers: &[(&'static str, &str)]) -> (u16, Result<Bytes, BodyError>) {
         let response = self.ask(Method::GET, headers, Body::empty()).await;
         (response.status().as_u16(), response.into_body().collect(1 << 30).await)
+    }
+
+    /// Nodes that hold anything at all.
+    pub(crate) fn copies(&self) -> usize {
+        self.nodes.iter().filter(|node| !node.objects.lock().is_empty()).count()
     }
 
     /// Nodes that hold exactly `bytes`.

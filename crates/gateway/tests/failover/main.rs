@@ -33,6 +33,26 @@ async fn a_write_reaches_three_nodes_whatever_one_of_them_does() {
 }
 
 #[tokio::test]
+async fn what_reaches_a_node_otherwise_is_no_object_there() {
+    for bytes in [small(), large()] {
+        let cluster = cluster();
+        cluster.set(1, Mood::Garbles);
+        assert_eq!(cluster.put(&bytes).await, 201);
+        assert_eq!(cluster.holders(&bytes), 2);
+        assert_eq!(cluster.copies(), 2);
+    }
+}
+
+#[tokio::test]
+async fn what_a_node_has_stored_otherwise_is_not_acknowledged() {
+    for bytes in [small(), large()] {
+        let cluster = cluster();
+        cluster.set(1, Mood::GarblesBlindly);
+        assert_eq!(cluster.put(&bytes).await, 500);
+    }
+}
+
+#[tokio::test]
 async fn without_a_quorum_nothing_is_acknowledged() {
     for bytes in [small(), large()] {
         let cluster = cluster();
