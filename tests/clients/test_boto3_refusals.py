@@ -1,6 +1,9 @@
 """Refusals of S3 that name what is wrong: second factors, and large objects of which a segment cannot be had."""
 
+import datetime
+import http.client
 import json
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -23,6 +26,20 @@ def test_second_factors_are_refused_before_anything_happens(store, s3):  # noqa:
     assert code_of(s3.delete_objects, Bucket="factors", Delete={"Objects": [{"Key": "o"}]}, **factor) == "NotImplemented"
     assert s3.get_object(Bucket="factors", Key="o")["Body"].read() == b"x"
     assert "Status" not in s3.get_bucket_versioning(Bucket="factors")
+
+
+def test_a_header_that_is_signed_twice_costs_nothing(store, request):  # noqa: F811
+    """Each time would put its value once more into what is signed, and that into the answer."""
+    if request.config.getoption("--sut") == "openstack":
+        pytest.skip("OpenStack's signs each header once, however often it is named")
+    now, endpoint = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ"), urlsplit(store.auth_url)
+    names = "host;x-amz-date;" + ";".join(["a"] * 1900)
+    connection = http.client.HTTPConnection(endpoint.netloc)
+    connection.request("GET", "/bucket/k", headers={
+        "A": "b" * 8000, "X-Amz-Date": now, "X-Amz-Content-Sha256": "UNSIGNED-PAYLOAD",
+        "Authorization": f"AWS4-HMAC-SHA256 Credential=unknown/{now[:8]}/us-east-1/s3/aws4_request,SignedHeaders={names},Signature={'0' * 64}"})
+    answer = connection.getresponse()
+    assert answer.status == 400 and b"AuthorizationHeaderMalformed" in answer.read(10_000)
 
 
 def test_a_large_object_that_is_broken_says_so(store, s3):  # noqa: F811

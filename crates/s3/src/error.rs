@@ -25,6 +25,9 @@ const KEYS_OF_CLIENTS: [&str; 2] = [
     "server-side-encryption-customer-key=",
 ];
 
+/// Bytes of what is signed that an error shows: no client's developer reads more.
+const LONGEST_SHOWN: usize = 16 * 1024;
+
 macro_rules! codes {
     ($($constant:ident = $name:literal, $status:literal, $message:literal;)+) => {
         $(
@@ -163,15 +166,20 @@ impl S3Error {
 
     /// A signature that was not made with the secret of its access key: with what was signed here, so that a client's
     /// developer finds where it differs. What has a key of a client in it is left out: all would see it who see the
-    /// error. Version 2 signs headers as they are, version 4 a digest of the canonical request.
+    /// error; so is what is very long. Version 2 signs headers as they are, version 4 a digest of the canonical request.
     pub fn wrong_signature(access_key: &str, string_to_sign: &str, provided: &str, canonical: Option<&str>) -> Self {
         let bytes = |text: &str| {
-            let digits: Vec<String> = text.bytes().map(|byte| format!("{byte:02x}")).collect();
-            digits.join(" ")
+            let mut digits = String::with_capacity(3 * text.len());
+            for byte in text.bytes() {
+                vocabulary::hex::push(&mut digits, [byte]);
+                digits.push(' ');
+            }
+            digits.pop();
+            digits
         };
         let is_shown = |text: &&str| {
-            let text = text.to_ascii_lowercase();
-            !KEYS_OF_CLIENTS.iter().any(|key| text.contains(key))
+            let lower = text.to_ascii_lowercase();
+            text.len() <= LONGEST_SHOWN && !KEYS_OF_CLIENTS.iter().any(|key| lower.contains(key))
         };
         let mut error = SIGNATURE_DOES_NOT_MATCH.about("AWSAccessKeyId", access_key);
         let to_sign = Some(string_to_sign).filter(is_shown);
@@ -222,6 +230,22 @@ impl S3Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_very_long_is_in_no_error() {
+        let error = S3Error::wrong_signature("k", "a\nb", "p", Some(&"x".repeat(LONGEST_SHOWN + 1)));
+        let names: Vec<&str> = error.fields.iter().map(|(name, _)| *name).collect();
+        assert_eq!(
+            names,
+            [
+                "AWSAccessKeyId",
+                "StringToSign",
+                "SignatureProvided",
+                "StringToSignBytes"
+            ]
+        );
+        assert_eq!(error.fields[3].1, "61 0a 62");
+    }
 
     #[test]
     fn keys_of_clients_are_in_no_error() {

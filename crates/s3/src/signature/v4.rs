@@ -1,6 +1,7 @@
 //! Signatures of version 4.
 //!
-//! Always holds: `host` is signed, and so is every `x-amz-` header, so that nothing in between can add one.
+//! Always holds: `host` is signed, and so is every `x-amz-` header, so that nothing in between can add one; what is
+//! signed has each header once, so that it is not much longer than the request's head.
 //! Source: AWS, "Authenticating Requests (AWS Signature Version 4)".
 
 use super::{S3Signature, check_expiry, check_skew, sent_name};
@@ -17,6 +18,7 @@ use request_pipeline::Request;
 use settings::S3ApiSettings;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
@@ -332,7 +334,11 @@ fn finish(
 /// The names of the signed headers; all that change what a request means must be among them.
 fn signed_names<'a>(text: &'a str, headers: &HeaderMap) -> Result<Vec<&'a str>, S3Error> {
     let names: Vec<&str> = text.split(';').collect();
-    let is_signed = |name: &str| names.iter().any(|signed| signed.eq_ignore_ascii_case(name));
+    let mut seen = HashSet::with_capacity(names.len());
+    if !names.iter().all(|name| seen.insert(name.to_ascii_lowercase())) {
+        return Err(AUTHORIZATION_HEADER_MALFORMED.saying("The same header is named twice in SignedHeaders."));
+    }
+    let is_signed = |name: &str| seen.contains(name);
     let missing: Vec<Cow<'_, str>> = headers
         .keys()
         .map(|name| name.as_str())

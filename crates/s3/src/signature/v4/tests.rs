@@ -134,6 +134,17 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
+fn a_header_that_is_named_twice_is_refused() {
+    let headers = [("x-amz-date", "20130524T000000Z"), ("x-amz-content-sha256", EMPTY)];
+    for twice in ["host;a;a", "host;a;A", "host;host", "host;;"] {
+        let header = authorization(&format!("{twice};x-amz-content-sha256;x-amz-date"), "00");
+        let headers = [&[("authorization", header.as_str()), ("a", "x")], &headers[..]].concat();
+        let refusal = read(&request(Method::GET, "/", &headers), NOW).unwrap_err();
+        assert_eq!(refusal.code, AUTHORIZATION_HEADER_MALFORMED, "{twice}");
+    }
+}
+
+#[test]
 fn times() {
     assert_eq!(seconds("20130524T000000Z"), Some(NOW));
     assert_eq!(long_form(NOW + 1), "20130524T000001Z");
