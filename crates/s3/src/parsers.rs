@@ -147,6 +147,7 @@ pub fn read_bucket_policy(policy: &[u8], key: &str) -> Option<(usize, String, Po
         now: 1_800_000_000,
         texts: vec![("s3:prefix", key.to_owned())],
     };
-    let verdict = policy.verdict(&actions::deletion("b", key, None), &facts, false);
-    Some((policy.statements(), policy.text().to_owned(), verdict))
+    let (statements, text) = (policy.statements(), policy.text().to_owned());
+    let verdict = policy.about(&facts, false).verdict(&actions::deletion("b", key, None));
+    Some((statements, text, verdict))
 }

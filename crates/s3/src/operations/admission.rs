@@ -12,7 +12,7 @@
 
 use super::{Operation, bucket_policy, public_access};
 use crate::authority::actions::{self, Need};
-use crate::authority::policy::{BucketPolicy, PolicyFacts, PolicyVerdict};
+use crate::authority::policy::{BucketPolicy, PolicyFacts, PolicyOfRequest, PolicyVerdict};
 use crate::error::{ACCESS_DENIED, INTERNAL_ERROR, S3Error, SERVICE_UNAVAILABLE};
 use http::Method;
 use identity::KeyLimits;
@@ -34,15 +34,14 @@ const VERSIONS: &str = "\0versions\0";
 /// What is known of a bucket that the request is about, and that has a policy.
 struct BucketRights {
     name: String,
-    policy: BucketPolicy,
-    is_restricted: bool,
+    /// What of it is about this request.
+    policy: PolicyOfRequest,
 }
 
 /// The rights of a request beside those that the account's authorisation gives.
 #[derive(Default)]
 pub(super) struct Rights {
     buckets: Vec<BucketRights>,
-    facts: Option<PolicyFacts>,
     opened: Arc<Mutex<Vec<Need>>>,
     /// Buckets whose ACLs give nothing to everybody.
     ignoring: Vec<String>,
@@ -82,14 +81,13 @@ impl Operation<'_> {
                 policy => policy?,
             };
             let Some(policy) = policy else { continue };
+            let is_restricted = block.restrict && policy.is_public();
             self.rights.buckets.push(BucketRights {
                 name: bucket.to_owned(),
-                is_restricted: block.restrict && policy.is_public(),
-                policy,
+                policy: policy.about(&self.facts(), is_restricted),
             });
         }
         if !self.rights.buckets.is_empty() {
-            self.rights.facts = Some(self.facts());
             // Of many keys that are deleted each is looked at by itself.
             let are_many = self.request.method == Method::POST && self.call.subresource() == Some("delete");
             let mut silent = Vec::new();
@@ -128,9 +126,7 @@ impl Operation<'_> {
             .chain([actions::deletion(self.bucket(), key, version)])
         {
             self.is_within_limits(&need)?;
-            if self.rights.facts.is_some() {
-                self.judge(&need).await?;
-            }
+            self.judge(&need).await?;
         }
         Ok(())
     }
@@ -185,10 +181,10 @@ impl Operation<'_> {
             .buckets
             .iter()
             .find(|known| Some(&known.name) == need.bucket.as_ref());
-        let Some((bucket, facts)) = bucket.zip(self.rights.facts.as_ref()) else {
+        let Some(bucket) = bucket else {
             return Ok(PolicyVerdict::Silent);
         };
-        let verdict = bucket.policy.verdict(need, facts, bucket.is_restricted);
+        let verdict = bucket.policy.verdict(need);
         match verdict {
             PolicyVerdict::Denied if actions::is_about_policy(need.action) && self.owns_account().await => {
                 Ok(PolicyVerdict::Silent)

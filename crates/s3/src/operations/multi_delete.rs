@@ -85,6 +85,8 @@ pub(super) async fn delete(mut operation: Operation<'_>) -> Done {
 
 async fn delete_one(operation: &Operation<'_>, wanted: &Wanted) -> Result<HeaderMap, S3Error> {
     let (key, version) = (wanted.key.as_str(), wanted.version.as_deref());
+    // Refusals wait for nothing: a thousand of them in one step would keep other requests waiting.
+    tokio::task::yield_now().await;
     operation.admit_deletion(key, version).await?;
     operation.may_delete(key)?;
     let gate = operation.pass_to_delete(key, version, wanted.etag.as_deref()).await?;

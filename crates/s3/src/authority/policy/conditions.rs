@@ -1,6 +1,7 @@
 //! Conditions of statements: where a request comes from and how, when, and what it asks for.
 //!
-//! Always holds: a condition on something that the request has not holds for the operators that deny (`…Not…`) only.
+//! Always holds: a condition on something that the request has not holds for the operators that deny (`…Not…`) only;
+//! a text too long to be compared fulfils the conditions of denials and none of allowances.
 
 use super::{PolicyFacts, PolicyProblem, object, problem, texts};
 use identity::wildcard;
@@ -16,6 +17,9 @@ const TEXT_KEYS: [&str; 5] = [
     "s3:prefix",
     "s3:x-amz-acl",
 ];
+
+/// Bytes of a header or parameter that are compared with patterns.
+const LONGEST_TEXT: usize = 2 * 1024;
 
 /// One operator on one key: one of the values has to fit, or none of them where it `is_negated`.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,11 +97,14 @@ fn read_one(operator: &str, key: &str, values: &Value) -> Result<ConditionTest, 
 }
 
 impl ConditionTest {
-    /// Whether it holds for a request.
-    pub(super) fn holds(&self, facts: &PolicyFacts) -> bool {
+    /// Whether it holds for a request, in a statement that denies or allows.
+    pub(super) fn holds(&self, facts: &PolicyFacts, is_denial: bool) -> bool {
         let fits = match &self.wanted {
             Wanted::Texts(key, wanted, are_patterns) => {
                 let found = facts.texts.iter().find(|(known, _)| known == key);
+                if found.is_some_and(|(_, text)| text.len() > LONGEST_TEXT) {
+                    return is_denial;
+                }
                 found.is_some_and(|(_, text)| {
                     wanted.iter().any(|wanted| match are_patterns {
                         true => wildcard::fits(wanted, text),

@@ -1,9 +1,11 @@
 //! Bucket policies: read, kept as text, asked about one action on one resource.
 //!
 //! Comes in: the JSON that a client sends, or that a container's system metadata holds. Goes out: a policy whose every
-//! word is understood, or the word that is not; for an action, whether it is denied, allowed, or not spoken of.
+//! word is understood, or the word that is not; of a request its statements that are about it, and from them whether
+//! an action is denied, allowed, or not spoken of.
 //! Always holds: a policy with a field, action, principal, operator or key that is not served is refused whole, so that
-//! no statement is read as less than it says; a denial wins over an allowance.
+//! no statement is read as less than it says; a denial wins over an allowance; who asks, and under which conditions, is
+//! compared once in a request, however many keys it names.
 //! Source: AWS, "Policies and permissions in Amazon S3", "IAM JSON policy elements reference".
 
 mod conditions;
@@ -26,6 +28,12 @@ const USERS: &str = "arn:aws:iam::";
 pub struct BucketPolicy {
     statements: Vec<PolicyStatement>,
     text: String,
+}
+
+/// The statements of a policy that are about a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyOfRequest {
+    statements: Vec<PolicyStatement>,
 }
 
 /// One of its statements.
@@ -130,20 +138,11 @@ impl BucketPolicy {
         &self.text
     }
 
-    /// What it says of an action. Where `is_restricted`, allowances for everybody count for nothing.
-    pub fn verdict(&self, need: &Need, facts: &PolicyFacts, is_restricted: bool) -> PolicyVerdict {
-        let mut verdict = PolicyVerdict::Silent;
-        for statement in self
-            .statements
-            .iter()
-            .filter(|statement| statement.is_about(need, facts, is_restricted))
-        {
-            if statement.is_denial {
-                return PolicyVerdict::Denied;
-            }
-            verdict = PolicyVerdict::Allowed;
-        }
-        verdict
+    /// The statements about a request. Where `is_restricted`, allowances for everybody count for nothing.
+    pub fn about(self, facts: &PolicyFacts, is_restricted: bool) -> PolicyOfRequest {
+        let mut statements = self.statements;
+        statements.retain(|statement| statement.is_about(facts, is_restricted));
+        PolicyOfRequest { statements }
     }
 
     /// Whether it allows something to everybody, from anywhere.
@@ -161,8 +160,23 @@ impl BucketPolicy {
     }
 }
 
+impl PolicyOfRequest {
+    /// What they say of an action.
+    pub fn verdict(&self, need: &Need) -> PolicyVerdict {
+        let mut verdict = PolicyVerdict::Silent;
+        for statement in self.statements.iter().filter(|statement| statement.covers(need)) {
+            if statement.is_denial {
+                return PolicyVerdict::Denied;
+            }
+            verdict = PolicyVerdict::Allowed;
+        }
+        verdict
+    }
+}
+
 impl PolicyStatement {
-    fn is_about(&self, need: &Need, facts: &PolicyFacts, is_restricted: bool) -> bool {
+    /// Whether it is about a request, whatever that does.
+    fn is_about(&self, facts: &PolicyFacts, is_restricted: bool) -> bool {
         let fits = |principal: &Principal| match principal {
             Principal::Everybody => !is_restricted || self.is_denial,
             Principal::User(user) => facts.principal.as_ref() == Some(user),
@@ -171,6 +185,15 @@ impl PolicyStatement {
                 .as_ref()
                 .is_some_and(|user| user.split(':').next() == Some(account)),
         };
+        self.principals.iter().any(fits)
+            && self
+                .conditions
+                .iter()
+                .all(|condition| condition.holds(facts, self.is_denial))
+    }
+
+    /// Whether it is about an action on its resource.
+    fn covers(&self, need: &Need) -> bool {
         let action = need.action.name.to_ascii_lowercase();
         let names_action = self.actions.iter().any(|pattern| wildcard::fits(pattern, &action));
         let resource = match (&need.bucket, &need.key) {
@@ -178,10 +201,7 @@ impl PolicyStatement {
             (Some(bucket), None) => bucket.clone(),
             _ => return false,
         };
-        self.principals.iter().any(fits)
-            && names_action != self.all_but
-            && self.resources.iter().any(|pattern| wildcard::fits(pattern, &resource))
-            && self.conditions.iter().all(|condition| condition.holds(facts))
+        names_action != self.all_but && self.resources.iter().any(|pattern| wildcard::fits(pattern, &resource))
     }
 }
 

@@ -29,7 +29,8 @@ fn policy(fields: &str) -> Result<BucketPolicy, PolicyProblem> {
 fn verdict(fields: &str, user: &str, key: &str) -> PolicyVerdict {
     policy(fields)
         .unwrap()
-        .verdict(&deletion("b", key, None), &facts(user), false)
+        .about(&facts(user), false)
+        .verdict(&deletion("b", key, None))
 }
 
 #[test]
@@ -87,6 +88,20 @@ fn conditions_hold_or_not() {
         ),
     ] {
         assert_eq!(holds(condition), expected, "{condition}");
+    }
+}
+
+#[test]
+fn a_text_too_long_to_be_compared_opens_nothing() {
+    use PolicyVerdict::{Denied, Silent};
+    let mut facts = facts("t:u");
+    facts.texts = vec![("aws:referer", "a".repeat(2049))];
+    for operator in ["StringLike", "StringNotLike", "StringEquals", "StringNotEquals"] {
+        for (effect, expected) in [("Allow", Silent), ("Deny", Denied)] {
+            let fields = format!(r#""Effect": "{effect}", "Condition": {{"{operator}": {{"aws:Referer": "*a*"}}}}"#);
+            let policy = policy(&fields).unwrap().about(&facts, false);
+            assert_eq!(policy.verdict(&deletion("b", "k", None)), expected, "{fields}");
+        }
     }
 }
 
@@ -152,7 +167,8 @@ fn public_is_what_anyone_may_do() {
     }
     let restricted = policy("")
         .unwrap()
-        .verdict(&deletion("b", "k", None), &facts("t:u"), true);
+        .about(&facts("t:u"), true)
+        .verdict(&deletion("b", "k", None));
     assert_eq!(restricted, PolicyVerdict::Silent);
 }
 
@@ -163,7 +179,8 @@ fn a_stored_policy_is_the_one_that_was_sent() {
     assert!(sent.text().bytes().all(|byte| (b' '..=b'~').contains(&byte)));
     assert_eq!(BucketPolicy::read(sent.text().as_bytes(), "b").unwrap(), sent);
     assert_eq!(
-        sent.verdict(&deletion("b", "\u{fc}k", None), &facts("t:u"), false),
+        sent.about(&facts("t:u"), false)
+            .verdict(&deletion("b", "\u{fc}k", None)),
         PolicyVerdict::Allowed
     );
     let large = format!("\"Sid\": \"{}\"", "\u{fc}".repeat(9000));
