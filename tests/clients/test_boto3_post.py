@@ -93,6 +93,16 @@ def test_forms_that_are_refused(s3, bucket):  # noqa: F811
     assert code_of(s3.head_object, Bucket=bucket, Key="k") == "404"
 
 
+def test_a_field_that_comes_twice_is_refused(s3, bucket):  # noqa: F811
+    """The policy would be asked about one of them, and the other be stored."""
+    fields = {"Content-Type": "image/png", "x-amz-meta-owner": "app"}
+    form = s3.generate_presigned_post(bucket, "k", Fields=fields, Conditions=[{name: value} for name, value in fields.items()])
+    for twice in ({"content-type": "text/html"}, {"X-Amz-Meta-Owner": "other"}, {"Key": "elsewhere"}):
+        status, _, answer = send(form, b"hello", **twice)
+        assert status == 400 and b"<Code>InvalidArgument" in answer and b"twice" in answer, twice
+    assert code_of(s3.head_object, Bucket=bucket, Key="k") == "404"
+
+
 def test_temporary_keys_sign_forms(store, s3, bucket):  # noqa: F811
     key = Keys(store.auth_url).make()
     session = sts_of(store, key).get_session_token()["Credentials"]

@@ -89,6 +89,12 @@ impl PostForm {
             if name == "file" {
                 break part;
             }
+            // What the policy is asked about is what is done.
+            if fields.iter().any(|(known, _)| *known == name) {
+                return Err(INVALID_ARGUMENT
+                    .saying("The form has a field twice.")
+                    .with("ArgumentName", name));
+            }
             let value = form.value(left + 1).await.map_err(refusal)?;
             left = left
                 .checked_sub(name.len() + value.len())
@@ -116,7 +122,7 @@ impl PostForm {
         Ok(form_read)
     }
 
-    /// The first field of this name.
+    /// The field of this name.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut found = self.fields.iter().filter(|(known, _)| known == name);
         found.next().map(|(_, value)| value.as_str())
