@@ -135,12 +135,14 @@ pub(super) async fn head(operation: Operation<'_>) -> Done {
 
 /// DeleteBucket, with what uploads that were never completed have left.
 pub(super) async fn delete(operation: Operation<'_>) -> Done {
+    // Before the bucket goes: it can be made again only later.
+    let begun = operation.service.world.clock.now();
     let response = operation
         .send(operation.further(Method::DELETE, operation.container()))
         .await;
     match response.status().as_u16() {
         200..=299 => {
-            operation.delete_segments().await?;
+            operation.delete_segments(begun).await?;
             Ok(empty(204))
         }
         409 => Err(BUCKET_NOT_EMPTY.about("BucketName", operation.bucket())),

@@ -347,15 +347,24 @@ pub(super) async fn delete_key(
         delete
             .headers
             .insert("accept", HeaderValue::from_static("application/json"));
+        let Some(version) = version else {
+            delete_segments(operation, delete).await?;
+            return Ok(HeaderMap::new());
+        };
+        // The report of a bulk deletion says nothing of versions.
+        let is_current = operation.is_current(key, version).await?;
         delete_segments(operation, delete).await?;
-        return Ok(HeaderMap::new());
+        if is_current {
+            operation.uncover(key).await?;
+        }
+        return Ok(versions::show_deletion(head.headers(), head.headers(), Some(version)));
     }
     operation.aim_at_version(&mut delete, version);
     let response = operation.send(delete).await;
     match (response.status().as_u16(), version) {
         (200..=299, version) => {
-            if version.is_some() {
-                operation.uncover(key, response.headers()).await?;
+            if version.is_some() && versions::leaves_nothing(response.headers()) {
+                operation.uncover(key).await?;
             }
             Ok(versions::show_deletion(response.headers(), head.headers(), version))
         }

@@ -279,6 +279,11 @@ pub(super) fn show_deletion(deleted: &HeaderMap, looked_at: &HeaderMap, version:
     shown
 }
 
+/// Whether the deletion that has this answer was of the version that clients saw.
+pub(super) fn leaves_nothing(deleted: &HeaderMap) -> bool {
+    deleted.get(CURRENT_VERSION).is_some_and(|current| current == "null")
+}
+
 impl Operation<'_> {
     async fn version_rows(&self, query: &str) -> Result<Vec<VersionRow>, S3Error> {
         self.rows_by(self.further(Method::GET, self.container()), query).await
@@ -299,13 +304,28 @@ impl Operation<'_> {
         if !container.sysmeta.keys().any(|name| name.starts_with("versions-")) {
             return Ok(Vec::new());
         }
-        let query = format!("versions=true&format=json&prefix={}&limit=1000", quote(self.key()));
-        let rows = self.version_rows(&query).await?.into_iter();
-        let ids = rows.filter_map(|row| match row {
-            VersionRow::Version { name, version_id, .. } if name == self.key() => version_id,
-            _ => None,
-        });
-        Ok(ids.collect())
+        let key = quote(self.key());
+        let mut ids: Vec<String> = Vec::new();
+        loop {
+            let mut query = format!("versions=true&format=json&prefix={key}&limit=1000");
+            if let Some(last) = ids.last() {
+                query.push_str(&format!("&marker={key}&version_marker={}", quote(last)));
+            }
+            let rows = self.version_rows(&query).await?;
+            let read = rows.len();
+            // A key comes before all others that begin with it.
+            let of_key = rows.into_iter().map_while(|row| match row {
+                VersionRow::Version { name, version_id, .. } if name == self.key() => Some(version_id),
+                _ => None,
+            });
+            let before = ids.len();
+            let found: Vec<Option<String>> = of_key.collect();
+            let is_all = found.len() < read || read == 0;
+            ids.extend(found.into_iter().flatten());
+            if is_all || ids.len() == before {
+                return Ok(ids);
+            }
+        }
     }
 
     /// Aims a request of an object at the version that `versionId` names, if it does.
@@ -335,12 +355,20 @@ impl Operation<'_> {
         }
     }
 
-    /// One version was deleted. If it was the one that clients saw, the newest that is left takes its place, whatever
-    /// else its client may do.
-    pub(super) async fn uncover(&self, key: &str, deleted: &HeaderMap) -> Result<(), S3Error> {
-        if deleted.get(CURRENT_VERSION).is_none_or(|current| current != "null") {
-            return Ok(());
+    /// Whether a version is the one that clients see.
+    pub(super) async fn is_current(&self, key: &str, version: &str) -> Result<bool, S3Error> {
+        let current = self.newest(self.container().with_object(key)).preauthorised();
+        let response = self.send(current).await;
+        match response.status().as_u16() {
+            200..=299 => Ok(response.headers().get(VERSION_ID).is_some_and(|id| id == version)),
+            404 => Ok(false),
+            _ => Err(self.refusal(&response).await),
         }
+    }
+
+    /// The version that clients saw was deleted: the newest that is left takes its place, whatever else its client may
+    /// do.
+    pub(super) async fn uncover(&self, key: &str) -> Result<(), S3Error> {
         let query = format!("versions=true&format=json&prefix={}&limit=1000", quote(key));
         let list = self.further(Method::GET, self.container()).preauthorised();
         let newest = self.rows_by(list, &query).await?.into_iter().find_map(|row| match row {

@@ -8,6 +8,7 @@ use crate::xml::XmlWriter;
 use http::Method;
 use serde::Deserialize;
 use std::collections::BTreeSet;
+use vocabulary::Timestamp;
 use vocabulary::names::quote;
 
 /// A row of the container of parts.
@@ -17,6 +18,13 @@ pub(super) struct SegmentRow {
     pub(super) bytes: u64,
     pub(super) hash: String,
     pub(super) last_modified: String,
+}
+
+impl SegmentRow {
+    /// Whether it was written before this.
+    pub(super) fn is_before(&self, time: Timestamp) -> bool {
+        Timestamp::from_iso(&self.last_modified).is_some_and(|written| written < time)
+    }
 }
 
 /// Uploads in one page.
@@ -271,6 +279,30 @@ impl Page {
                     None => page.uploads.push(upload),
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_tell_when_they_were_written() {
+        let row = |written: &str| SegmentRow {
+            name: "k/upload/1".into(),
+            bytes: 1,
+            hash: String::new(),
+            last_modified: written.into(),
+        };
+        let time = Timestamp::from_iso("2026-11-27T22:00:00.5").unwrap();
+        for (written, expected) in [
+            ("2026-11-27T22:00:00.499990", true),
+            ("2026-11-27T22:00:00.500000", false),
+            ("2026-11-27T22:00:01.000000", false),
+            ("who knows when", false),
+        ] {
+            assert_eq!(row(written).is_before(time), expected, "{written}");
         }
     }
 }

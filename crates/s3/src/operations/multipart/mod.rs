@@ -42,7 +42,7 @@ use futures_util::StreamExt;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{HeaderName, Method, StatusCode};
 use request_pipeline::{ClientRequest, Response};
-use vocabulary::{EntityPath, PartNumbers};
+use vocabulary::{EntityPath, PartNumbers, Timestamp};
 
 /// A part that the client names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -252,11 +252,13 @@ impl Operation<'_> {
     async fn marked_upload(&self, look: impl FnOnce(EntityPath) -> ClientRequest) -> Result<OpenUpload, S3Error> {
         let id = self.call.parameter("uploadId").unwrap_or_default().to_owned();
         let unknown = || NO_SUCH_UPLOAD.about("UploadId", id.clone());
-        if id.is_empty() || id.contains('/') {
+        // Parts lie where the markers of other keys' uploads would: `KEY/UPLOAD/NUMBER`.
+        if id.contains('/') || id.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(unknown());
         }
         let response = self.send(look(self.marker(self.key(), &id))).await;
         match response.status().as_u16() {
+            200..=299 if !response.headers().contains_key(HAS_CONTENT_TYPE) => Err(unknown()),
             200..=299 => Ok(OpenUpload {
                 headers: response.headers().clone(),
                 id,
@@ -319,9 +321,25 @@ impl Operation<'_> {
             .await
     }
 
-    /// Deletes the container of parts of a bucket that is gone.
-    pub(super) async fn delete_segments(&self) -> Result<(), S3Error> {
-        self.delete_below("").await?;
+    /// Deletes what uploads have left in the container of parts of a bucket that was deleted then, and the container if
+    /// it holds nothing else: what is newer belongs to a bucket of that name that was made since.
+    pub(super) async fn delete_segments(&self, bucket_deleted: Timestamp) -> Result<(), S3Error> {
+        let mut marker = String::new();
+        let mut is_all = true;
+        loop {
+            let rows = self.segment_rows("", &marker).await?;
+            let Some(last) = rows.last() else { break };
+            marker = last.name.clone();
+            let (old, new): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.is_before(bucket_deleted));
+            is_all &= new.is_empty();
+            let statuses = self.delete_rows(old).await;
+            if statuses.iter().any(|status| !matches!(status, 200..=299 | 404)) {
+                return Err(INTERNAL_ERROR.saying("Some parts of uploads to the bucket could not be deleted."));
+            }
+        }
+        if !is_all {
+            return Ok(());
+        }
         let response = self.send(self.further(Method::DELETE, self.segments())).await;
         match response.status().as_u16() {
             // Rows of parts that are gone may be in its listing still.
