@@ -18,7 +18,8 @@ use features::context::FeatureContext;
 use features::registry::{FEATURES, build};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use request_pipeline::{
-    AccountInfo, ClientRequest, ContainerInfo, Core, Feature, InfoSource, Pipeline, Request, Response, reply,
+    AccountInfo, ClientRequest, ContainerInfo, Core, Feature, InfoSource, MemoryRoom, Pipeline, Request, Response,
+    reply,
 };
 use settings::write::{NewCluster, files, test_users};
 use settings::{Document, ProxyConf, SwiftConf};
@@ -168,6 +169,7 @@ fn main() {
         swift: &swift,
         world: &world,
         cache: None,
+        bodies: MemoryRoom::default(),
     };
     let core = || {
         Arc::new(AtOnce {

@@ -1,7 +1,7 @@
 //! What features are made of, besides the options of their own sections.
 
 use identity::TokenCache;
-use request_pipeline::SharedCache;
+use request_pipeline::{MemoryRoom, SharedCache};
 use serde_json::Value;
 use settings::{EncryptionSettings, ProxyConf, SettingsError, SwiftConf, VersionedWritesSettings};
 
@@ -21,6 +21,8 @@ pub struct FeatureContext<'a> {
     pub world: &'a World,
     /// The cache that gateways share, if one is configured.
     pub cache: Option<Arc<dyn SharedCache>>,
+    /// For bodies that are read as a whole.
+    pub bodies: MemoryRoom,
 }
 
 impl FeatureContext<'_> {

@@ -193,6 +193,7 @@ pub const FEATURES: &[(&str, Make)] = &[
         let targets = WatchedTargets::new(&context.conf.common.swift_dir, context.world.clone());
         let (hidden, world) = (&context.swift.auto_create_account_prefix, context.world.clone());
         let operations = S3Operations::new(settings, limits, cors, encrypts, hidden, world);
+        let operations = operations.reading_in(context.bodies.clone());
         Ok(Arc::new(operations.notifying(Arc::new(targets))))
     }),
     ("s3token", |context, options| {

@@ -10,7 +10,7 @@ use features::context::FeatureContext;
 use gateway::{Gateway, GatewayOptions, Rings, Shared};
 use memcache::Memcache;
 use peer::{Arrival, Peers, ServerOptions};
-use request_pipeline::{Feature, SharedCache};
+use request_pipeline::{Feature, MemoryRoom, SharedCache};
 use serde_json::Value;
 use settings::server::ServerCommon;
 use settings::{ProxyConf, SettingsError, SwiftConf};
@@ -76,6 +76,7 @@ pub fn build_beside(
         swift,
         world,
         cache: None,
+        bodies: MemoryRoom::default(),
     })?;
     Ok(Arc::new(gateway.beside(features)))
 }
@@ -95,6 +96,7 @@ fn make(
         swift,
         world,
         cache,
+        bodies: MemoryRoom::default(),
     })?;
     Ok(Arc::new(Gateway::new(shared, features)))
 }

@@ -20,6 +20,7 @@
 //! | keys of clients (S3's SSE-C) | `customer_key.rs` |
 //! | forms of browsers | `multipart.rs` |
 //! | counting and ending bodies | `watched.rs` |
+//! | memory for bodies that are read as a whole | `memory_room.rs` |
 //! | limits on user metadata | `constraints.rs` |
 //! | requests from pages of other origins | `cors.rs` |
 //!
@@ -30,6 +31,7 @@ pub mod constraints;
 pub mod cors;
 mod customer_key;
 mod info;
+mod memory_room;
 pub mod multipart;
 mod object_lock;
 mod pipeline;
@@ -46,6 +48,7 @@ pub use customer_key::{
     CUSTOMER_KEY_BYTES, CopySourceKey, CustomerKey, CustomerKeyRefusal, KeepsSealed, customer_key_proof,
 };
 pub use info::{AccountInfo, ContainerInfo, EntityLocation, InfoSource, PolicyUse};
+pub use memory_room::{MemoryRoom, MemorySeat, NoRoom};
 pub use object_lock::{BypassesGovernance, object_lock_in, set_object_lock};
 pub use peer::Response;
 pub use pipeline::{Core, Feature, Next, Pipeline};

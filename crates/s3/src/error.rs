@@ -6,7 +6,7 @@
 
 use crate::xml::XmlWriter;
 use http::header::{CONTENT_TYPE, HeaderValue};
-use request_pipeline::{Response, reply};
+use request_pipeline::{NoRoom, Response, reply};
 
 /// A code of S3, its status and its usual words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +122,12 @@ pub struct S3Error {
     pub message: Option<String>,
     /// Further elements of the document, in order.
     pub fields: Vec<(&'static str, String)>,
+}
+
+impl From<NoRoom> for S3Error {
+    fn from(_: NoRoom) -> Self {
+        SLOW_DOWN.saying(NoRoom::TEXT)
+    }
 }
 
 impl From<ErrorCode> for S3Error {

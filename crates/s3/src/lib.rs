@@ -21,7 +21,7 @@
 //! | S3's own access control lists | `acl/` |
 //! | what becomes of it | `operations/` |
 //! | codes, statuses and documents of refusals | `error.rs` |
-//! | XML read and written | `xml.rs`, what all documents may take together `document_room.rs` |
+//! | XML read and written | `xml.rs` |
 //!
 //! Tests: beside the code; real clients in `tests/clients`.
 
@@ -33,7 +33,6 @@ mod checksum;
 mod checksum_of_parts;
 mod chunked;
 mod cross_origin;
-mod document_room;
 mod error;
 mod front;
 mod operations;

@@ -6,7 +6,6 @@
 
 use crate::checksum::{Algorithm, Checksum, Checksums, Trailer, md5_of_header};
 use crate::chunked::{ChunkSigning, ChunkedBody};
-use crate::document_room::{DocumentRoom, TakingSeat};
 use crate::error::{
     BAD_DIGEST, ENTITY_TOO_LARGE, ENTITY_TOO_SMALL, INCOMPLETE_BODY, INVALID_REQUEST, MISSING_CONTENT_LENGTH, S3Error,
 };
@@ -17,7 +16,7 @@ use identity::SignedRequest;
 use md5::{Digest, Md5};
 use parking_lot::Mutex;
 use peer::{Body, BodyError};
-use request_pipeline::Request;
+use request_pipeline::{MemoryRoom, MemorySeat, Request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -342,8 +341,7 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
         pass_over(body).await;
         return Err(crate::error::MALFORMED_XML.into());
     }
-    let room = request.extensions.get::<DocumentRoom>();
-    let seat = room.map(DocumentRoom::enter).transpose()?;
+    let seat = request.extensions.get::<MemoryRoom>().map(MemoryRoom::enter);
     let (bytes, seat) = match read(body, limit, seat).await? {
         Ok(read) => read,
         Err(BodyError::TooLarge(_)) => return Err(crate::error::MALFORMED_XML.into()),
@@ -359,18 +357,34 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
             return Err(BAD_DIGEST.about("ExpectedDigest", md5));
         }
     }
-    if let Some(seat) = seat {
-        request.extensions.insert(seat.with_elements(&bytes)?);
+    if let Some(mut seat) = seat {
+        seat.grow(elements_of(&bytes))?;
+        request.extensions.insert(DocumentSeat { _taken: Arc::new(seat) });
     }
     Ok(bytes)
 }
+
+/// What a request has of the gateway's room, until it has been answered.
+#[derive(Clone)]
+struct DocumentSeat {
+    _taken: Arc<MemorySeat>,
+}
+
+/// What the elements of a document take when it is read: each has one `<` or two.
+fn elements_of(document: &[u8]) -> u64 {
+    let begun = document.iter().filter(|byte| **byte == b'<').count();
+    begun.min(crate::xml::MAX_ELEMENTS) as u64 * ELEMENT
+}
+
+/// What an element takes, twice that while the list that it is in grows.
+const ELEMENT: u64 = 320;
 
 /// The whole of a body, each piece of which takes its room; refused where there is none.
 async fn read(
     mut body: Body,
     limit: u64,
-    mut seat: Option<TakingSeat>,
-) -> Result<Result<(Bytes, Option<TakingSeat>), BodyError>, S3Error> {
+    mut seat: Option<MemorySeat>,
+) -> Result<Result<(Bytes, Option<MemorySeat>), BodyError>, S3Error> {
     let mut all = BytesMut::new();
     while let Some(chunk) = body.next().await {
         let chunk = match chunk {
@@ -378,10 +392,11 @@ async fn read(
             Ok(_) => return Ok(Err(BodyError::TooLarge(limit))),
             Err(error) => return Ok(Err(error)),
         };
-        if let Some(refusal) = seat.as_mut().and_then(|seat| seat.grow(chunk.len() as u64).err()) {
+        // As much again for the texts that are copied from it.
+        if let Some(refusal) = seat.as_mut().and_then(|seat| seat.grow(2 * chunk.len() as u64).err()) {
             drop((all, seat));
             pass_over(body).await;
-            return Err(refusal);
+            return Err(refusal.into());
         }
         all.extend_from_slice(&chunk);
     }

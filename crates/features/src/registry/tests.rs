@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::{Answer, request};
-use request_pipeline::Pipeline;
+use request_pipeline::{MemoryRoom, Pipeline};
 use request_pipeline::{Response, reply};
 use settings::{Document, ProxyConf, SwiftConf};
 use std::path::Path;
@@ -260,6 +260,7 @@ fn with_context<T>(pipeline: &str, filters: &[&str], options: &str, make: impl F
         swift: &swift,
         world: &world,
         cache: None,
+        bodies: MemoryRoom::default(),
     };
     make(&context)
 }

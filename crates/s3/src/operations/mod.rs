@@ -66,7 +66,6 @@ use self::requests::{addressed, is_about, may_bring_document};
 use crate::bucket_cors::index::CorsIndex;
 use crate::call::S3Call;
 use crate::cross_origin;
-use crate::document_room::DocumentRoom;
 use crate::error::{
     ACCESS_DENIED, BAD_DIGEST, BROKEN_MPU, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_RANGE,
     KEY_TOO_LONG, METHOD_NOT_ALLOWED, MISSING_CONTENT_LENGTH, NO_SUCH_BUCKET, NO_SUCH_KEY, NOT_IMPLEMENTED,
@@ -80,7 +79,7 @@ use http::{Extensions, Method};
 use identity::{KeyHolder, SignedRequest, VerifiedKey};
 use request_pipeline::cors::{CorsSettings, origin};
 use request_pipeline::reply::BrokenSegments;
-use request_pipeline::{ClientRequest, ContainerInfo, Feature, Next, Response, reply};
+use request_pipeline::{ClientRequest, ContainerInfo, Feature, MemoryRoom, Next, Response, reply};
 use settings::S3ApiSettings;
 use std::sync::Arc;
 use vocabulary::{EntityPath, Limits};
@@ -103,8 +102,8 @@ pub struct S3Operations {
     encrypts: bool,
     /// Lifecycle rules of buckets.
     rules: lifecycle::KnownRules,
-    /// Of what clients send in documents.
-    documents: DocumentRoom,
+    /// For what clients send in documents.
+    documents: MemoryRoom,
     /// Where notifications may go; absent where none are served.
     notification_targets: Option<Arc<dyn NotificationTargetNames>>,
     world: World,
@@ -148,10 +147,15 @@ impl S3Operations {
             cors_index,
             encrypts,
             rules: lifecycle::KnownRules::default(),
-            documents: DocumentRoom::default(),
+            documents: MemoryRoom::default(),
             notification_targets: None,
             world,
         }
+    }
+
+    /// Has documents share this room with other bodies that are read as a whole.
+    pub fn reading_in(self, documents: MemoryRoom) -> Self {
+        Self { documents, ..self }
     }
 
     /// Has buckets notify these targets.

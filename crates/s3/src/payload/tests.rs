@@ -114,8 +114,8 @@ async fn signed_chunks_need_a_key() {
 
 #[tokio::test]
 async fn documents_beyond_the_room_of_all_are_refused() {
-    let room = DocumentRoom::default();
-    let read = async |body: &'static [u8], room: &DocumentRoom| {
+    let room = MemoryRoom::default();
+    let read = async |body: &'static [u8], room: &MemoryRoom| {
         let mut request = upload(body, &[]);
         request.extensions.insert(room.clone());
         let outcome = collect(&mut request, None, 8 << 20)
@@ -123,9 +123,9 @@ async fn documents_beyond_the_room_of_all_are_refused() {
             .map_err(|error| error.code.name);
         (outcome, request)
     };
-    let take = |room: &DocumentRoom| {
-        let mut seat = room.enter().ok()?;
-        seat.grow(8 << 20).ok().map(|()| seat)
+    let take = |room: &MemoryRoom| {
+        let mut seat = room.enter();
+        seat.grow(16 << 20).ok().map(|()| seat)
     };
     let taken: Vec<_> = std::iter::from_fn(|| take(&room)).collect();
     assert_eq!(taken.len(), 16);
@@ -134,7 +134,7 @@ async fn documents_beyond_the_room_of_all_are_refused() {
     // What a request has taken it keeps until it has been answered.
     let (outcome, request) = read(b"<a/>", &room).await;
     assert_eq!(outcome, Ok(Bytes::from_static(b"<a/>")));
-    let all = |room: &DocumentRoom| std::iter::from_fn(|| take(room)).collect::<Vec<_>>().len();
+    let all = |room: &MemoryRoom| std::iter::from_fn(|| take(room)).collect::<Vec<_>>().len();
     assert_eq!(all(&room), 15);
     drop(request);
     assert_eq!(all(&room), 16);
@@ -143,7 +143,7 @@ async fn documents_beyond_the_room_of_all_are_refused() {
 /// A hundred clients that promise large documents, or do not say how large, and send a byte.
 #[tokio::test]
 async fn slow_documents_take_the_room_of_what_has_come() {
-    let room = DocumentRoom::default();
+    let room = MemoryRoom::default();
     let mut waiting = Vec::new();
     for length in [None, Some(8 << 20)].repeat(50) {
         let mut request = upload(b"", &[]);
@@ -160,4 +160,24 @@ async fn slow_documents_take_the_room_of_what_has_come() {
         collect(&mut request, None, 8 << 20).await,
         Ok(Bytes::from_static(b"<a/>"))
     );
+}
+
+#[tokio::test]
+async fn elements_take_room_before_they_are_made() {
+    // A hundred empty elements take as much as sixteen thousand bytes of text.
+    let read = async |room: u64| {
+        let mut request = upload(b"", &[]);
+        request.body = Body::whole("<a/>".repeat(100));
+        request.extensions.insert(MemoryRoom::of(room));
+        collect(&mut request, None, 8 << 20).await.map(|bytes| bytes.len())
+    };
+    assert_eq!(read(800 + 100 * ELEMENT).await, Ok(400));
+    assert_eq!(
+        read(799 + 100 * ELEMENT).await.map_err(|error| error.code.name),
+        Err("SlowDown")
+    );
+    // One document of the largest kind always fits.
+    let mut seat = MemoryRoom::default().enter();
+    seat.grow(16 << 20).unwrap();
+    assert_eq!(seat.grow(elements_of(&b"<a/>".repeat(2 << 20))), Ok(()));
 }
