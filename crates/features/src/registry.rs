@@ -206,9 +206,8 @@ pub const FEATURES: &[(&str, Make)] = &[
             context.swift.auto_create_account_prefix.clone(),
         );
         let patience = context.conf.proxy.client_timeout;
-        Ok(Arc::new(StaticLargeObjects::new(
-            settings, world, hash, hidden, patience,
-        )))
+        let slo = StaticLargeObjects::new(settings, world, hash, hidden, patience);
+        Ok(Arc::new(slo.reading_in(context.bodies.clone())))
     }),
     ("staticweb", |_, options| {
         Ok(Arc::new(Staticweb::new(&Options::read(options)?)))

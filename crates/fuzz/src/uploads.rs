@@ -144,8 +144,8 @@ pub(crate) fn slo_manifest(bytes: &[u8]) {
         Err(fault) => assert!(fault.what.ends_with('\n') && fault.what.len() <= 1_100 * (bytes.len() + 200)),
     }
     let Ok(segments) = manifest::read(bytes) else { return };
-    let _ = (manifest::length(&segments), manifest::etag(&segments));
-    for segment in &segments {
+    let _ = (segments.length(), segments.etag());
+    for segment in segments.iter() {
         if let manifest::Content::Object(object) = &segment.content {
             assert!(object.names().is_some() && segment.length <= object.size);
             assert!(

@@ -1,9 +1,9 @@
 //! The memory that bodies may take together which are read as a whole.
 //!
-//! Lists of names, manifests and S3's documents are read before anything in them is understood, and some of them before
-//! it is known who sends them. A request takes room for each piece of its body when that has come, and for what is made of
-//! it before it is made; dropping the [`MemorySeat`] gives all of it back. Room is never taken for what a client only
-//! promises: clients that send slowly would keep out all others.
+//! Lists of names, manifests and S3's documents are read before anything in them is understood, and some of them
+//! before it is known who sends them. A request takes room for each piece of its body when that has come, and for what
+//! is made of it before it is made; dropping the [`MemorySeat`] gives all of it back. Room is never taken for what a
+//! client only promises: clients that send slowly would keep out all others.
 //! Always holds: all seats of a room together take no more than the room has, whatever their number; one that finds
 //! no more is refused, and its request is answered with 503, so that the client comes again.
 //! Deliberately absent: what a single body may have, which its reader knows.
@@ -14,8 +14,8 @@ use peer::Response;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that the bodies of one gateway may take: eight of the largest documents of S3 with all that they are read into,
-/// ten of the longest lists of names, or 250 completions of uploads with a thousand parts each.
+/// Bytes that the bodies of one gateway may take: eight of the largest documents of S3 with all that they are read
+/// into, ten of the longest lists of names, or 250 completions of uploads with a thousand parts each.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// Room in memory; clones share it.
@@ -60,6 +60,11 @@ impl MemoryRoom {
             room: self.clone(),
             bytes: 0,
         }
+    }
+
+    /// Bytes that are taken at this moment.
+    pub fn taken(&self) -> u64 {
+        self.0.taken.load(Ordering::Relaxed)
     }
 
     fn take(&self, bytes: u64) -> Result<(), NoRoom> {
@@ -118,6 +123,7 @@ mod tests {
         assert_eq!(other.grow_to(400), Ok(()));
         assert_eq!(room.enter().grow(1), Err(NoRoom));
         assert_eq!(room.enter().grow(u64::MAX), Err(NoRoom));
+        assert_eq!(room.taken(), 1000);
         drop(one);
         assert_eq!(room.enter().grow(600), Ok(()));
         let answer = NoRoom.answer();

@@ -14,13 +14,19 @@ pub async fn check(request: &ClientRequest, info: &dyn InfoSource, acl: Option<S
     authorizer.authorize(&mut asked, info).await
 }
 
-/// `refusal` for those who may write to the object that `request` names; the answer to all others otherwise.
-pub async fn refuse_write(request: &ClientRequest, info: &dyn InfoSource, refusal: Response) -> Response {
+/// Asks whether the client may write to the object that `request` names. `Err` is the answer.
+pub async fn check_write(request: &ClientRequest, info: &dyn InfoSource) -> Result<(), Response> {
     let mut acl = None;
     if let Some(entity) = &request.entity
         && let Some(container) = &entity.container
+        && request.authorizer.is_some()
     {
         acl = info.container(&entity.account, container).await.write_acl.clone();
     }
-    check(request, info, acl).await.err().unwrap_or(refusal)
+    check(request, info, acl).await
+}
+
+/// `refusal` for those who may write to the object that `request` names; the answer to all others otherwise.
+pub async fn refuse_write(request: &ClientRequest, info: &dyn InfoSource, refusal: Response) -> Response {
+    check_write(request, info).await.err().unwrap_or(refusal)
 }

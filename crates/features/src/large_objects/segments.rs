@@ -208,6 +208,9 @@ impl Asking {
     }
 }
 
+/// Runs of bytes that are gathered in front of the first segment, before the client gets a status in any case.
+const MOST_READY: usize = 16;
+
 /// Pieces on their way to a client.
 pub struct Joined {
     asking: Asking,
@@ -232,7 +235,9 @@ impl Joined {
             left: length,
             over: false,
         };
-        while let Some(piece) = joined.pieces.next(&joined.asking).await? {
+        while joined.ready.len() < MOST_READY
+            && let Some(piece) = joined.pieces.next(&joined.asking).await?
+        {
             match piece {
                 Piece::Data(bytes) => joined.ready.push_back(bytes),
                 Piece::Object(piece) => {

@@ -4,9 +4,9 @@
 //! Always holds: what is already gone is counted, not an error; at most `delete_concurrency` deletions are
 //! under way; the list of what is still to be deleted is bounded; each deletion is authorised as the client's.
 
-use super::manifest::{self, Content, Segment, names};
+use super::manifest::{Content, names};
 use super::read::manifest_query;
-use super::{SOURCE, Shared, collect, is_large};
+use super::{HeldManifest, SOURCE, Shared, Unread, is_large};
 use crate::bulk::delete::{BulkTally, refusal};
 use crate::bulk::heartbeat;
 use crate::bulk::report::{Report, form_of};
@@ -100,11 +100,12 @@ impl DeleteRefusal {
 
 /// The segments of a large object.
 pub(super) async fn segments(
+    shared: &Shared,
     client: &ClientRequest,
     next: &Next,
     path: EntityPath,
     query: String,
-) -> Result<Vec<Segment>, DeleteRefusal> {
+) -> Result<Arc<HeldManifest>, DeleteRefusal> {
     let mut request = client.subrequest(Method::GET, path, SOURCE);
     request.query = query;
     request.headers.insert(USER_AGENT, agent(client, "MultipartDELETE"));
@@ -116,8 +117,13 @@ pub(super) async fn segments(
         _ if !is_large(response.headers()) => return Err(DeleteRefusal::NotLarge),
         _ => {}
     }
-    let json = collect(response).await.map_err(|_| DeleteRefusal::Unavailable)?;
-    manifest::read(&json).map_err(|_| DeleteRefusal::Unreadable)
+    shared
+        .read(response.into_body())
+        .await
+        .map_err(|problem| match problem {
+            Unread::NotAManifest => DeleteRefusal::Unreadable,
+            Unread::Broken(_) | Unread::NoRoom(_) => DeleteRefusal::Unavailable,
+        })
 }
 
 /// Something to delete.
@@ -159,10 +165,10 @@ impl Deletion {
         let most_waiting = self.shared.settings.max_manifest_segments.saturating_mul(WAITING);
         let at_a_time = self.shared.concurrency_of_deletions();
         let Deletion {
+            shared,
             request,
             next,
             mut waiting,
-            ..
         } = self;
         let mut tally = BulkTally::default();
         let mut under_way = FuturesUnordered::new();
@@ -171,7 +177,7 @@ impl Deletion {
                 return given_up(tally, "Too many buffered slo segments to delete.");
             }
             if target.is_large {
-                expand(&request, &next, target, &mut waiting, &mut tally).await;
+                expand(&shared, &request, &next, target, &mut waiting, &mut tally).await;
             } else {
                 if under_way.len() >= at_a_time
                     && let Some(done) = under_way.next().await
@@ -204,6 +210,7 @@ fn given_up(tally: BulkTally, text: &str) -> Report {
 
 /// Puts a large object's segments in the queue, and behind them the object itself.
 async fn expand(
+    shared: &Shared,
     client: &ClientRequest,
     next: &Next,
     target: Target,
@@ -217,9 +224,9 @@ async fn expand(
         Some(_) => manifest_query(&client.query),
         None => "multipart-manifest=get".into(),
     };
-    match segments(client, next, path, query).await {
+    match segments(shared, client, next, path, query).await {
         Ok(found) => {
-            for segment in found {
+            for segment in found.manifest.iter() {
                 if let Content::Object(object) = segment.content {
                     waiting.push_back(Target {
                         name: object.name,

@@ -28,12 +28,12 @@ pub(super) async fn handle(shared: &Arc<Shared>, request: ClientRequest, next: N
         return next.run(request).await;
     };
     let query = manifest_query(&request.query);
-    let found = match segments(&request, &next, (*entity).clone(), query).await {
+    let found = match segments(shared, &request, &next, (*entity).clone(), query).await {
         Ok(found) => found,
         Err(refusal) => return refusal.response(),
     };
     let (mut names, mut containers) = (Vec::new(), BTreeSet::new());
-    for segment in found {
+    for segment in found.manifest.iter() {
         let Content::Object(object) = segment.content else {
             continue;
         };

@@ -3,16 +3,20 @@
 //! Comes in: the body of a PUT. Goes out: segments to be looked up, or the words in which OpenStack Swift
 //! refuses them, one line per segment that is wrong.
 //! Always holds: every entry is either data or names an object by container and name; nothing here asks
-//! storage. The caller, who has read the body, bounds its size; memory is then bounded by the number of
-//! segments that a manifest may have, whatever it says.
+//! storage. The caller bounds the size of the body; what is kept of it is one entry and as many segments as a manifest
+//! may have, whatever it says.
+//! OpenStack Swift counts objects alone; here segments of data have a limit as well ([`MOST_DATA`]).
 
+mod fields;
+
+use self::fields::{SentEntry, SentFields, SentValue};
+use super::json_list::{JsonDocument, JsonList, NotJson};
 use super::manifest::{BASE64, names};
 use base64::Engine;
 use bytes::Bytes;
-use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
-use serde_json::{Map, Value};
+use serde::de::IgnoredAny;
 use std::borrow::Cow;
-use std::fmt;
+use std::collections::BTreeSet;
 use vocabulary::{Fault, RangeSet};
 
 /// One entry.
@@ -41,13 +45,21 @@ impl WantedObject {
     }
 }
 
-/// Why a manifest is refused: 400 with this text.
+/// Why a manifest is refused, in words for the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ManifestRefusal {
-    /// It is no list at all. Swift calls this one HTML.
+    /// It is no list at all: 400. Swift calls this one HTML.
     Whole(&'static str),
-    /// A line per problem.
+    /// A line per problem: 400.
     Lines(String),
+    /// It has too many segments: 413.
+    TooMany(String),
+}
+
+impl From<NotJson> for ManifestRefusal {
+    fn from(_: NotJson) -> Self {
+        Self::Whole("Manifest must be valid JSON.\n")
+    }
 }
 
 /// What is wrong with one entry, for the client.
@@ -67,35 +79,11 @@ impl From<String> for EntryProblem {
 
 /// Problems that are reported one by one: a manifest of millions of empty entries is not worth millions of lines.
 const MOST_PROBLEMS: usize = 1000;
-/// Some editors begin a file with it; Python's JSON passes over it, too.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// Segments of data that a manifest may have, or as many as objects where those may be more: enough for several between
+/// any two objects, and no more memory than the objects take.
+const MOST_DATA: usize = 10_000;
 
 const TOO_SMALL: &str = "too small; each segment must be at least 1 byte.";
-
-/// Reads the manifest that is to be stored as `/container/object`; of one with more than `most` objects no more
-/// than are needed to see that.
-pub(crate) fn read(json: &[u8], own_name: &str, most: usize) -> Result<Vec<ManifestEntry>, ManifestRefusal> {
-    let json = json.strip_prefix(BYTE_ORDER_MARK).unwrap_or(json);
-    let not_json = |_| ManifestRefusal::Whole("Manifest must be valid JSON.\n");
-    // Once to see what it is, which needs no memory, however many entries there are.
-    serde_json::from_slice::<IgnoredAny>(json).map_err(not_json)?;
-    if !json.trim_ascii_start().starts_with(b"[") {
-        return Err(ManifestRefusal::Whole("Manifest must be a list.\n"));
-    }
-    let mut reading = Reading {
-        own_name,
-        most,
-        entries: Vec::new(),
-        objects: 0,
-        has_data: false,
-        problems: String::new(),
-        wrong: 0,
-    };
-    serde_json::Deserializer::from_slice(json)
-        .deserialize_seq(&mut reading)
-        .map_err(not_json)?;
-    reading.finish()
-}
 
 /// How many entries the manifest has that a client sends for `/container/object`, or the refusal's text.
 pub fn check_manifest(json: &[u8], own_name: &str, most: usize) -> Result<usize, Fault> {
@@ -103,58 +91,130 @@ pub fn check_manifest(json: &[u8], own_name: &str, most: usize) -> Result<usize,
         Ok(entries) => Ok(entries.len()),
         Err(ManifestRefusal::Whole(text)) => Err(Fault::caller(text)),
         Err(ManifestRefusal::Lines(text)) => Err(Fault::caller(text)),
+        Err(ManifestRefusal::TooMany(text)) => Err(Fault::caller(format!("{text}\n"))),
     }
 }
 
-/// A list on its way through: one entry at a time is in memory as JSON.
-struct Reading<'a> {
-    own_name: &'a str,
-    most: usize,
+fn read(json: &[u8], own_name: &str, most: usize) -> Result<Vec<ManifestEntry>, ManifestRefusal> {
+    let mut input = ManifestInput::new(own_name.to_owned(), most);
+    input.push(json)?;
+    input.finish()
+}
+
+/// A client's list on its way.
+pub(super) struct ManifestInput {
+    list: JsonList,
+    /// `/container/object` of the manifest itself.
+    own_name: String,
+    most_objects: usize,
+    most_data: usize,
+    /// The entry that came last: what may be in it depends on whether another follows.
+    last: Option<SentEntry>,
+    index: usize,
     entries: Vec<ManifestEntry>,
+    /// Bytes of what the entries say.
+    texts: usize,
     objects: usize,
-    has_data: bool,
+    data: usize,
     problems: String,
     /// Problems so far, whether or not they were written down.
     wrong: usize,
 }
 
-impl<'de> Visitor<'de> for &mut Reading<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of segments")
+impl ManifestInput {
+    /// The list that is to be stored as `own_name`, with at most `most` objects.
+    pub(super) fn new(own_name: String, most: usize) -> Self {
+        Self {
+            list: JsonList::default(),
+            own_name,
+            most_objects: most,
+            most_data: most.max(MOST_DATA),
+            last: None,
+            index: 0,
+            entries: Vec::new(),
+            texts: 0,
+            objects: 0,
+            data: 0,
+            problems: String::new(),
+            wrong: 0,
+        }
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let mut next = items.next_element::<Value>()?;
-        for index in 0.. {
-            let Some(item) = next.take() else { break };
-            if self.wrong > MOST_PROBLEMS {
-                while items.next_element::<IgnoredAny>()?.is_some() {}
-                break;
+    /// Reads on.
+    pub(super) fn push(&mut self, json: &[u8]) -> Result<(), NotJson> {
+        let mut list = std::mem::take(&mut self.list);
+        let read = list.push(json, |entry| self.add(entry));
+        self.list = list;
+        read
+    }
+
+    /// Bytes of memory that it takes so far.
+    pub(super) fn weight(&self) -> u64 {
+        let entries = self.entries.capacity() * size_of::<ManifestEntry>() + self.texts;
+        (self.list.kept() + entries + self.problems.capacity()) as u64
+    }
+
+    /// What is to be looked up, when all has come.
+    pub(super) fn finish(mut self) -> Result<Vec<ManifestEntry>, ManifestRefusal> {
+        if let JsonDocument::Other(json) = std::mem::take(&mut self.list).finish()? {
+            serde_json::from_slice::<IgnoredAny>(&json).map_err(|_| NotJson)?;
+            return Err(ManifestRefusal::Whole("Manifest must be a list.\n"));
+        }
+        if let Some(last) = self.last.take().filter(|_| self.wrong <= MOST_PROBLEMS) {
+            self.take(last, true);
+        }
+        if self.data > 0 && self.objects == 0 {
+            self.problems
+                .push_str("Inline data segments require at least one object-backed segment.\n");
+        }
+        if !self.problems.is_empty() {
+            return Err(ManifestRefusal::Lines(self.problems));
+        }
+        for (count, most, what) in [
+            (self.objects, self.most_objects, "object-backed"),
+            (self.data, self.most_data, "inline data"),
+        ] {
+            if count > most {
+                let text = format!("Number of {what} segments must be <= {most}");
+                return Err(ManifestRefusal::TooMany(text));
             }
-            next = items.next_element()?;
-            self.take(index, item, next.is_none());
+        }
+        Ok(self.entries)
+    }
+
+    fn add(&mut self, entry: &[u8]) -> Result<(), NotJson> {
+        if self.wrong > MOST_PROBLEMS {
+            return serde_json::from_slice(entry).map(|IgnoredAny| ()).map_err(|_| NotJson);
+        }
+        let entry = serde_json::from_slice(entry).map_err(|_| NotJson)?;
+        if let Some(before) = self.last.replace(entry) {
+            self.take(before, false);
         }
         Ok(())
     }
-}
 
-impl Reading<'_> {
-    fn take(&mut self, index: usize, item: Value, is_last: bool) {
-        let Value::Object(fields) = item else {
+    fn take(&mut self, entry: SentEntry, is_last: bool) {
+        let index = self.index;
+        self.index += 1;
+        let SentEntry::Fields(fields) = entry else {
             return self.refuse(index, "not a JSON object");
         };
-        let is_data = fields.contains_key("data");
-        self.has_data |= is_data;
-        self.objects += usize::from(!is_data);
-        let read = match is_data {
-            true => read_data(&fields),
-            false => read_object(fields, self.own_name, is_last),
+        let read = match fields.data.is_some() {
+            true => {
+                self.data += 1;
+                read_data(*fields)
+            }
+            false => {
+                self.objects += 1;
+                read_object(*fields, &self.own_name, is_last)
+            }
         };
         match read {
-            // One too many tells that there are.
-            Ok(entry) if self.objects <= self.most.saturating_add(1) => self.entries.push(entry),
+            // What is too much is counted, and not kept.
+            Ok(entry) if self.objects <= self.most_objects && self.data <= self.most_data => {
+                self.texts += entry.texts();
+                self.entries.push(entry);
+            }
             Ok(_) => {}
             Err(problem) => self.refuse(index, &problem.0),
         }
@@ -167,35 +227,42 @@ impl Reading<'_> {
             _ => self.problems.push_str("What else is wrong is not listed.\n"),
         }
     }
+}
 
-    fn finish(mut self) -> Result<Vec<ManifestEntry>, ManifestRefusal> {
-        if self.has_data && self.objects == 0 {
-            self.problems
-                .push_str("Inline data segments require at least one object-backed segment.\n");
-        }
-        match self.problems.is_empty() {
-            true => Ok(self.entries),
-            false => Err(ManifestRefusal::Lines(self.problems)),
+impl ManifestEntry {
+    /// Bytes that it has elsewhere.
+    fn texts(&self) -> usize {
+        match self {
+            Self::Data(bytes) => bytes.len(),
+            Self::Object(wish) => wish.path.capacity() + wish.etag.as_ref().map_or(0, String::capacity),
         }
     }
 }
 
-fn check_keys(fields: &Map<String, Value>, known: &[&str]) -> Result<(), EntryProblem> {
-    let mut extra: Vec<&str> = fields
-        .keys()
-        .map(String::as_str)
-        .filter(|key| !known.contains(key))
-        .collect();
-    if extra.is_empty() {
-        return Ok(());
+impl SentFields {
+    /// Refuses keys besides those that an entry of its kind may have, of which `others` are not.
+    fn check_keys(&self, others: &[(&str, &Option<SentValue>)]) -> Result<(), EntryProblem> {
+        let others = others.iter().filter(|(_, value)| value.is_some()).map(|(key, _)| *key);
+        let extra: BTreeSet<&str> = self.extra.iter().map(String::as_str).chain(others).collect();
+        if extra.is_empty() {
+            return Ok(());
+        }
+        let listed: Vec<&str> = extra.into_iter().collect();
+        Err(format!("extraneous keys \"{}\"", listed.join("\", \"")).into())
     }
-    extra.sort_unstable();
-    Err(format!("extraneous keys \"{}\"", extra.join("\", \"")).into())
 }
 
-fn read_data(fields: &Map<String, Value>) -> Result<ManifestEntry, EntryProblem> {
-    check_keys(fields, &["data"])?;
-    let data = fields.get("data").and_then(Value::as_str).and_then(decode);
+fn read_data(fields: SentFields) -> Result<ManifestEntry, EntryProblem> {
+    fields.check_keys(&[
+        ("path", &fields.path),
+        ("etag", &fields.etag),
+        ("size_bytes", &fields.size_bytes),
+        ("range", &fields.range),
+    ])?;
+    let data = match &fields.data {
+        Some(SentValue::Text(text)) => decode(text),
+        _ => None,
+    };
     let data = data.ok_or("data must be valid base64")?;
     match data.is_empty() {
         true => Err(TOO_SMALL.into()),
@@ -213,24 +280,24 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     BASE64.decode(format!("{bare}{}", &"==="[..needed])).ok()
 }
 
-fn read_object(fields: Map<String, Value>, own_name: &str, is_last: bool) -> Result<ManifestEntry, EntryProblem> {
-    check_keys(&fields, &["path", "etag", "size_bytes", "range"])?;
-    let path = match fields.get("path") {
-        Some(Value::String(path)) => path.clone(),
+fn read_object(fields: SentFields, own_name: &str, is_last: bool) -> Result<ManifestEntry, EntryProblem> {
+    fields.check_keys(&[])?;
+    let path = match fields.path {
+        Some(SentValue::Text(path)) => path,
         Some(_) => return Err("\"path\" must be a string".into()),
         None => return Err("missing keys \"path\"".into()),
     };
     if names(&path).is_none() {
         return Err("path does not refer to an object. Path must be of the form /container/object.".into());
     }
-    let etag = match fields.get("etag") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(etag)) => Some(etag.clone()),
+    let etag = match fields.etag {
+        None | Some(SentValue::Null) => None,
+        Some(SentValue::Text(etag)) => Some(etag),
         Some(_) => return Err("\"etag\" must be a string or null (if provided)".into()),
     };
-    let size = match fields.get("size_bytes") {
-        None | Some(Value::Null) => None,
-        Some(value) => Some(read_size(value).ok_or("invalid size_bytes")?),
+    let size = match fields.size_bytes {
+        None | Some(SentValue::Null) => None,
+        Some(value) => Some(read_size(&value).ok_or("invalid size_bytes")?),
     };
     if path.trim_start_matches('/') == own_name.trim_start_matches('/') {
         return Err("manifest must not include itself as a segment".into());
@@ -238,10 +305,10 @@ fn read_object(fields: Map<String, Value>, own_name: &str, is_last: bool) -> Res
     if size == Some(0) && !is_last {
         return Err(TOO_SMALL.into());
     }
-    let range = match fields.get("range") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(text)) if text.is_empty() => None,
-        Some(Value::String(text)) => Some(read_range(text, size)?),
+    let range = match fields.range {
+        None | Some(SentValue::Null) => None,
+        Some(SentValue::Text(text)) if text.is_empty() => None,
+        Some(SentValue::Text(text)) => Some(read_range(&text, size)?),
         Some(_) => return Err("invalid range".into()),
     };
     let wish = WantedObject {
@@ -254,16 +321,14 @@ fn read_object(fields: Map<String, Value>, own_name: &str, is_last: bool) -> Res
 }
 
 /// As Python's `int` reads it.
-fn read_size(value: &Value) -> Option<i128> {
+fn read_size(value: &SentValue) -> Option<i128> {
     match value {
-        Value::Bool(value) => Some(i128::from(*value)),
-        Value::Number(number) => match number.as_i128() {
-            Some(number) => Some(number),
-            // Cut off after the point; what is not finite is no number.
-            None => number.as_f64().filter(|n| n.is_finite()).map(|n| n.trunc() as i128),
-        },
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
+        SentValue::Bool(value) => Some(i128::from(*value)),
+        SentValue::Integer(number) => Some(*number),
+        // Cut off after the point; what is not finite is no number.
+        SentValue::Float(number) => number.is_finite().then(|| number.trunc() as i128),
+        SentValue::Text(text) => text.trim().parse().ok(),
+        SentValue::Null | SentValue::Other => None,
     }
 }
 
@@ -288,7 +353,7 @@ mod tests {
         match read(json.as_bytes(), "/c2/m", 3) {
             Ok(_) => "taken".into(),
             Err(ManifestRefusal::Whole(text)) => text.into(),
-            Err(ManifestRefusal::Lines(text)) => text,
+            Err(ManifestRefusal::Lines(text) | ManifestRefusal::TooMany(text)) => text,
         }
     }
 
@@ -365,7 +430,13 @@ mod tests {
     #[test]
     fn what_is_too_much_is_neither_kept_nor_reported() {
         let objects = format!("[{}]", [r#"{"path": "/c/o"}"#; 9].join(","));
-        assert_eq!(read(objects.as_bytes(), "/c/m", 3).map(|entries| entries.len()), Ok(4));
+        assert_eq!(refused(&objects), "Number of object-backed segments must be <= 3");
+        let many = |data| format!(r#"[{{"path": "/c/o"}}{}]"#, r#",{"data":"YQ=="}"#.repeat(data));
+        assert_eq!(refused(&many(MOST_DATA)), "taken");
+        assert_eq!(
+            refused(&many(MOST_DATA + 1)),
+            "Number of inline data segments must be <= 10000"
+        );
         let text = refused(&format!("[{}]", vec!["{}"; 5000].join(",")));
         assert_eq!(text.lines().count(), MOST_PROBLEMS + 1);
         assert!(
@@ -377,6 +448,30 @@ mod tests {
             "Manifest must be valid JSON.\n"
         );
         assert_eq!(refused("\u{feff}[]"), "taken");
+    }
+
+    /// Two million bytes each, of which nothing is to be kept.
+    #[test]
+    fn what_is_no_segment_takes_no_memory() {
+        let data = r#"{"data":"YQ=="},"#.repeat(130_000);
+        let keys: String = (0..170_000).map(|key| format!("\"{key:06}\":0,")).collect();
+        for (json, kept) in [
+            (format!("[{}0]", "0,".repeat(1_000_000)), 200_000),
+            (format!("[{}{{}}]", "{},".repeat(700_000)), 200_000),
+            (format!("[{data}{{}}]"), 2_000_000),
+            // One entry, which is in memory as it came.
+            (format!("[[{}0]]", "0,".repeat(1_000_000)), 5_000_000),
+            (format!("[{{{keys}\"\":0}}]"), 5_000_000),
+        ] {
+            let mut input = ManifestInput::new("/c/m".into(), 1000);
+            let mut most = 0;
+            for piece in json.as_bytes().chunks(1 << 16) {
+                input.push(piece).unwrap();
+                most = most.max(input.weight());
+            }
+            assert!(most < kept, "{most} for {}", &json[..20]);
+            assert!(matches!(input.finish(), Err(ManifestRefusal::Lines(text)) if text.len() < 100_000));
+        }
     }
 
     proptest! {

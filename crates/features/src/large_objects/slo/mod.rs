@@ -8,7 +8,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | what clients send, what is stored | `input.rs`, `manifest.rs` |
+//! | what clients send, what is stored | `input.rs`, `manifest.rs`; both come in pieces: `json_list.rs` |
 //! | storing one | `upload.rs` |
 //! | reading one: conditions, ranges, parts | `read.rs`; from bytes to segments: `walk.rs`, `../segments.rs` |
 //! | removing one with its segments | `delete.rs`, later by the expirer: `delete_later.rs` |
@@ -17,6 +17,7 @@
 mod delete;
 mod delete_later;
 mod input;
+mod json_list;
 mod listing;
 pub mod manifest;
 mod read;
@@ -26,15 +27,16 @@ mod walk;
 pub use input::check_manifest;
 
 use crate::large_objects::segments::Pace;
-use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName};
 use http::{Method, StatusCode};
-use request_pipeline::{ClientRequest, Feature, Next, Response, is_true, reply};
+use manifest::{ManifestReader, NotAManifest, SegmentList};
+use peer::{Body, BodyError};
+use request_pipeline::{ClientRequest, Feature, MemoryRoom, MemorySeat, Next, NoRoom, Response, is_true, reply};
 use serde_json::{Value, json};
 use settings::SloSettings;
 use std::sync::Arc;
 use std::time::Duration;
-use vocabulary::{EntityPath, Fault, HashPrefix};
+use vocabulary::{EntityPath, HashPrefix};
 use world::{Clock, World};
 
 /// Marks a manifest.
@@ -58,7 +60,16 @@ struct Shared {
     hidden_prefix: String,
     /// How long a client may be silent in the middle of a manifest.
     patience: Duration,
+    /// For manifests that clients send.
+    bodies: MemoryRoom,
+    /// For stored manifests that are being read.
+    manifests: MemoryRoom,
 }
+
+/// Bytes of memory that the manifests of all downloads and deletions take together, but for those of [`SMALL`].
+const MOST_OF_MANIFESTS: u64 = 256 << 20;
+/// Bytes that a manifest takes without being counted: more than one of a thousand segments does.
+const SMALL: u64 = 256 << 10;
 
 impl StaticLargeObjects {
     /// As configured, in a cluster with this hash prefix; `patience` is for clients that send manifests.
@@ -75,7 +86,17 @@ impl StaticLargeObjects {
             hash,
             hidden_prefix,
             patience,
+            bodies: MemoryRoom::default(),
+            manifests: MemoryRoom::of(MOST_OF_MANIFESTS),
         }))
+    }
+
+    /// Has the lists of clients share this room with other bodies that are read as a whole.
+    pub fn reading_in(self, bodies: MemoryRoom) -> Self {
+        match Arc::try_unwrap(self.0) {
+            Ok(shared) => Self(Arc::new(Shared { bodies, ..shared })),
+            Err(shared) => Self(shared),
+        }
     }
 }
 
@@ -185,24 +206,109 @@ pub(crate) fn is_large(headers: &HeaderMap) -> bool {
 /// More than any manifest has: data of several times the default limit, and thousands of segments.
 const MAX_STORED: u64 = 256 * 1024 * 1024;
 
-/// The manifest in an answer.
-async fn collect(response: Response) -> Result<Bytes, Fault> {
-    let read = response.into_body().collect(MAX_STORED).await;
-    read.map_err(|error| Fault::peer(format!("a manifest could not be read: {error}")))
+/// Bytes of JSON that are read without letting others go on.
+const STEP: usize = 64 << 10;
+
+/// Hands `bytes` to `take` in steps, between which others go on.
+async fn in_steps<E>(bytes: &[u8], mut take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    for step in bytes.chunks(STEP) {
+        take(step)?;
+        tokio::task::yield_now().await;
+    }
+    Ok(())
 }
 
-/// Slows down downloads of many small segments.
+/// Why a stored manifest cannot be read.
+enum Unread {
+    /// It has not come.
+    Broken(BodyError),
+    /// It is none.
+    NotAManifest,
+    /// There is no memory for it now.
+    NoRoom(NoRoom),
+}
+
+impl From<NotAManifest> for Unread {
+    fn from(_: NotAManifest) -> Self {
+        Self::NotAManifest
+    }
+}
+
+/// A manifest in memory, with its part of the room there is.
+struct HeldManifest {
+    manifest: SegmentList,
+    _seat: MemorySeat,
+}
+
+/// The bytes of a stored manifest as they come.
+async fn each_step<E: Into<Unread>>(
+    mut body: Body,
+    mut take: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), Unread> {
+    let mut left = MAX_STORED;
+    while let Some(chunk) = body.next().await {
+        let chunk = chunk.map_err(Unread::Broken)?;
+        left = left
+            .checked_sub(chunk.len() as u64)
+            .ok_or(Unread::Broken(BodyError::TooLarge(MAX_STORED)))?;
+        in_steps(&chunk, &mut take).await.map_err(Into::into)?;
+    }
+    Ok(())
+}
+
+impl Shared {
+    /// Reads a stored manifest.
+    async fn read(&self, body: Body) -> Result<Arc<HeldManifest>, Unread> {
+        let (mut reader, mut seat) = (ManifestReader::default(), self.manifests.enter());
+        each_step(body, |json| {
+            reader.push(json)?;
+            let counted = reader.weight().saturating_sub(SMALL);
+            seat.grow_to(counted).map_err(Unread::NoRoom)
+        })
+        .await?;
+        let manifest = reader.finish()?;
+        Ok(Arc::new(HeldManifest { manifest, _seat: seat }))
+    }
+}
+
+/// Slows down downloads of many small segments, and of many manifests with few bytes of each.
 struct Pacing {
     pace: Pace,
     under: u64,
+    manifests: Pace,
+    /// Bytes since the last manifest was fetched, and how many pay for the next.
+    passed: u64,
+    price: u64,
 }
 
 impl Pacing {
     fn new(settings: &SloSettings) -> Self {
+        let pace = || Pace::new(settings.rate_limit_after_segment, settings.rate_limit_segments_per_sec);
         Self {
-            pace: Pace::new(settings.rate_limit_after_segment, settings.rate_limit_segments_per_sec),
+            pace: pace(),
             under: settings.rate_limit_under_size,
+            manifests: pace(),
+            passed: 0,
+            price: settings.rate_limit_under_size,
         }
+    }
+
+    /// Before a manifest within the large object is fetched.
+    async fn wait_for_manifest(&mut self, clock: &dyn Clock) {
+        if self.passed < self.price {
+            self.manifests.wait(clock).await;
+        }
+        self.passed = 0;
+    }
+
+    /// Fetching the next one is worth as many bytes as this one had.
+    fn fetched(&mut self, bytes: u64) {
+        self.price = bytes.max(self.under);
+    }
+
+    /// So many bytes of the large object go to the client.
+    fn pass(&mut self, bytes: u64) {
+        self.passed = self.passed.saturating_add(bytes);
     }
 
     async fn wait(&mut self, length: u64, clock: &dyn Clock) {

@@ -6,9 +6,9 @@
 //! Always holds: HEAD asks for no segment; the first segment of a GET has answered before the client gets
 //! a status.
 
-use super::manifest::{self, Segment};
+use super::manifest::RawManifest;
 use super::walk::{ManifestPart, Walk};
-use super::{ETAG_AT, Pacing, SIZE_AT, SOURCE, STATIC_LARGE_OBJECT, Shared, collect, is_large};
+use super::{ETAG_AT, HeldManifest, SIZE_AT, SOURCE, STATIC_LARGE_OBJECT, Shared, Unread, each_step, is_large};
 use crate::large_objects::conditional_reply::{WantedRanges, decide, failed, set_range, unsatisfiable, wanted};
 use crate::large_objects::segments::{Asking, Joined, header_text, md5_hex, pass_on, text};
 use bytes::Bytes;
@@ -108,16 +108,16 @@ impl<'a> Reading<'a> {
             return answer;
         }
         let (head, body) = self.response.into_parts();
-        let Ok(json) = collect(Response::new(body)).await else {
+        let held = match self.shared.read(body).await {
+            Ok(held) => held,
+            Err(Unread::NoRoom(full)) => return full.answer(),
+            Err(_) => return no_manifest(),
+        };
+        let manifest = &held.manifest;
+        let Some(total) = manifest.length() else {
             return no_manifest();
         };
-        let Ok(segments) = manifest::read(&json) else {
-            return no_manifest();
-        };
-        let Some(total) = manifest::length(&segments) else {
-            return no_manifest();
-        };
-        let (etag, length) = self.known.clone().unwrap_or_else(|| (manifest::etag(&segments), total));
+        let (etag, length) = self.known.clone().unwrap_or_else(|| (manifest.etag(), total));
         if length != total {
             tracing::error!(
                 "{}: the manifest has {total} bytes and says {length}",
@@ -136,7 +136,7 @@ impl<'a> Reading<'a> {
             request: self.request,
             next: self.next,
             headers,
-            segments: Arc::new(segments),
+            held,
             length,
         };
         let part = match self.part.map(|number| whole.mark_part(number)) {
@@ -250,7 +250,7 @@ struct Whole<'a> {
     request: &'a ClientRequest,
     next: Next,
     headers: HeaderMap,
-    segments: Arc<Vec<Segment>>,
+    held: Arc<HeldManifest>,
     length: u64,
 }
 
@@ -275,10 +275,11 @@ impl Whole<'_> {
 
     /// Says which segment is meant; `None` when there is no such, or nothing in it.
     fn mark_part(&mut self, number: u64) -> Option<ByteRange> {
-        self.headers.insert(PARTS_COUNT, HeaderValue::from(self.segments.len()));
+        self.headers
+            .insert(PARTS_COUNT, HeaderValue::from(self.held.manifest.len()));
         let index = usize::try_from(number.checked_sub(1)?).ok()?;
-        let segment = self.segments.get(index)?;
-        let start = manifest::length(&self.segments[..index])?;
+        let segment = self.held.manifest.segment(index)?;
+        let start = self.held.manifest.begins(index);
         let end = start.checked_add(segment.length)?;
         let range = Some(ByteRange { start, end }).filter(|range| !range.is_empty())?;
         set_range(&mut self.headers, &range.content_range(self.length));
@@ -351,7 +352,7 @@ impl Whole<'_> {
         let settings = &self.shared.settings;
         let clock = self.shared.world.clock.clone();
         let asking = Asking::new(self.request, self.next.clone(), SOURCE, clock, settings.max_get_time);
-        let walk = Walk::new(self.segments.clone(), parts, Pacing::new(settings));
+        let walk = Walk::new(self.shared.clone(), self.held.clone(), parts);
         let length = text(&self.headers, CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok());
         match Joined::start(asking, Box::new(walk), length).await {
             Ok(joined) => Ok(joined.into_body()),
@@ -387,8 +388,9 @@ async fn manifest_itself(mut request: ClientRequest, next: Next) -> Response {
         return response;
     }
     let (mut head, body) = response.into_parts();
-    let stored = collect(Response::new(body)).await.ok();
-    let Some(raw) = stored.and_then(|json| manifest::raw(&json).ok()) else {
+    let mut raw = RawManifest::default();
+    let read = each_step(body, |json| raw.push(json)).await;
+    let Some(raw) = read.ok().and_then(|()| raw.finish().ok()) else {
         return no_manifest();
     };
     head.headers.insert(ETAG, header_text(&md5_hex(raw.as_bytes())));

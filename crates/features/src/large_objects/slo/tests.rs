@@ -5,6 +5,8 @@ use crate::testing_store::{Store, read_text};
 use http::HeaderMap;
 use peer::Body;
 
+mod bounds;
+
 fn slo() -> StaticLargeObjects {
     let settings = SloSettings {
         max_manifest_segments: 3,

@@ -6,35 +6,44 @@
 //! at a time; nothing is stored unless every segment is what the client says. With `heartbeat=on` the
 //! status comes in the body, behind spaces.
 
-use super::input::{self, ManifestEntry, ManifestRefusal};
+use super::input::{ManifestEntry, ManifestInput, ManifestRefusal, WantedObject};
+use super::json_list::NotJson;
 use super::manifest::{BASE64, names};
-use super::{ETAG_AT, SIZE_AT, SOURCE, STATIC_LARGE_OBJECT, Shared, is_large, read};
+use super::{ETAG_AT, SIZE_AT, SOURCE, STATIC_LARGE_OBJECT, Shared, in_steps, is_large};
+use crate::access::authorised;
 use crate::bulk::heartbeat;
 use crate::bulk::report::{Report, form_of};
 use crate::large_objects::segments::{agent, header_text, md5_hex, text};
 use crate::listings::listing_accept::Form;
 use base64::Engine;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use futures_util::stream::FuturesUnordered;
 use futures_util::{StreamExt, stream};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderValue, LAST_MODIFIED, TRANSFER_ENCODING, USER_AGENT};
 use http::{HeaderName, Method, StatusCode};
 use md5::{Digest, Md5};
 use peer::message::header_names::{X_CRYPTO_CIPHER, X_SEGMENTS_ENCRYPTED};
 use peer::{Body, BodyError};
-use request_pipeline::{ClientRequest, Next, Response, is_true, reply};
+use request_pipeline::{ClientRequest, MemorySeat, Next, NoRoom, Response, is_true, reply};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use vocabulary::conditional::bare_etag;
 use vocabulary::names::quote;
 use vocabulary::{ByteRange, EntityPath, Timestamp, calendar};
 
+/// Entries that are written down without letting others go on.
+const A_TURN: usize = 500;
+
+/// Bytes that what an object says of itself takes, besides its name and content type.
+const A_LOOK: usize = 256;
+
 const CONTAINER_TAG: HeaderName = HeaderName::from_static("x-object-sysmeta-container-update-override-etag");
 
 /// Answers the PUT of a manifest.
 pub(super) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, next: Next) -> Response {
-    let entries = match receive(shared, &mut request).await {
-        Ok(entries) => entries,
+    let (entries, seat) = match receive(shared, &mut request, &next).await {
+        Ok(received) => received,
         Err(refusal) => return refusal,
     };
     let form = form_of(request.headers.get("accept").map(HeaderValue::as_bytes));
@@ -44,6 +53,7 @@ pub(super) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, nex
         request,
         next,
         entries,
+        seat,
     };
     if !beats {
         return match upload.run().await {
@@ -74,8 +84,12 @@ fn wrong_segments(form: Form, problems: Vec<(String, String)>) -> Response {
     response
 }
 
-/// Reads the client's list.
-async fn receive(shared: &Shared, request: &mut ClientRequest) -> Result<Vec<ManifestEntry>, Response> {
+/// Reads the list of a client that says who it is.
+async fn receive(
+    shared: &Shared,
+    request: &mut ClientRequest,
+    next: &Next,
+) -> Result<(Vec<ManifestEntry>, MemorySeat), Response> {
     let (most_bytes, most) = (shared.settings.max_manifest_size, shared.settings.max_manifest_segments);
     let too_large = || reply::html(413, format!("Manifest File > {most_bytes} bytes"));
     let length = request.header(CONTENT_LENGTH.as_str()).map(str::parse::<u64>);
@@ -91,44 +105,72 @@ async fn receive(shared: &Shared, request: &mut ClientRequest) -> Result<Vec<Man
             "Multipart Manifest PUTs cannot be COPY requests".into(),
         ));
     }
+    // A known user gets a report on the segments first, as by OpenStack.
+    if let Err(refusal) = authorised::check_write(request, next.info()).await
+        && refusal.status() == StatusCode::UNAUTHORIZED
+    {
+        return Err(refusal);
+    }
     let body = std::mem::replace(&mut request.body, Body::empty());
-    let json = collect(shared, body, most_bytes).await.map_err(|error| match error {
-        BodyError::TooLarge(_) => too_large(),
-        BodyError::TimedOut => reply::status(408),
-        _ => reply::status(reply::CLIENT_DISCONNECT),
-    })?;
     let entity = request.entity.as_deref();
     let own = entity.map_or_else(String::new, |e| {
         let (container, object) = (e.container.as_deref(), e.object.as_deref());
         format!("/{}/{}", container.unwrap_or_default(), object.unwrap_or_default())
     });
-    let entries = input::read(&json, &own, most).map_err(|refusal| match refusal {
-        ManifestRefusal::Whole(text) => reply::html(400, text.into()),
-        ManifestRefusal::Lines(text) => reply::plain(400, text),
+    let read = read(shared, body, ManifestInput::new(own, most)).await;
+    let (input, seat) = read.map_err(|incomplete| match incomplete {
+        Incomplete::Body(BodyError::TooLarge(_)) => too_large(),
+        Incomplete::Body(BodyError::TimedOut) => reply::status(408),
+        Incomplete::Body(_) => reply::status(reply::CLIENT_DISCONNECT),
+        Incomplete::Json(problem) => refused(problem.into()),
+        Incomplete::NoRoom(full) => full.answer(),
     })?;
-    let objects = entries
-        .iter()
-        .filter(|entry| matches!(entry, ManifestEntry::Object(_)))
-        .count();
-    if objects > most {
-        let text = format!("Number of object-backed segments must be <= {most}");
-        return Err(reply::html(413, text));
-    }
-    Ok(entries)
+    Ok((input.finish().map_err(refused)?, seat))
 }
 
-/// All of a body of at most `most` bytes whose sender keeps sending.
-async fn collect(shared: &Shared, mut body: Body, most: u64) -> Result<BytesMut, BodyError> {
-    let mut all = BytesMut::new();
+fn refused(refusal: ManifestRefusal) -> Response {
+    match refusal {
+        ManifestRefusal::Whole(text) => reply::html(400, text.into()),
+        ManifestRefusal::Lines(text) => reply::plain(400, text),
+        ManifestRefusal::TooMany(text) => reply::html(413, text),
+    }
+}
+
+/// Why a list was not read to its end.
+enum Incomplete {
+    Body(BodyError),
+    Json(NotJson),
+    NoRoom(NoRoom),
+}
+
+/// All of a body of at most `max_manifest_size` bytes whose sender keeps sending. What is refused is taken in to its
+/// end as well: most clients look at the answer only then.
+async fn read(
+    shared: &Shared,
+    mut body: Body,
+    input: ManifestInput,
+) -> Result<(ManifestInput, MemorySeat), Incomplete> {
+    let most = shared.settings.max_manifest_size;
+    let (mut length, mut reading) = (0, Ok((input, shared.bodies.enter())));
     loop {
         let next = shared.world.timeout(shared.patience, body.next()).await;
-        let Some(chunk) = next.map_err(|_| BodyError::TimedOut)?.transpose()? else {
-            return Ok(all);
+        let next = next.unwrap_or(Some(Err(BodyError::TimedOut)));
+        let Some(chunk) = next.transpose().map_err(Incomplete::Body)? else {
+            return reading;
         };
-        if all.len() as u64 + chunk.len() as u64 > most {
-            return Err(BodyError::TooLarge(most));
+        length += chunk.len() as u64;
+        if length > most {
+            return Err(Incomplete::Body(BodyError::TooLarge(most)));
         }
-        all.extend_from_slice(&chunk);
+        if let Ok((input, seat)) = &mut reading {
+            let read = in_steps(&chunk, |json| {
+                input.push(json).map_err(Incomplete::Json)?;
+                seat.grow_to(input.weight()).map_err(Incomplete::NoRoom)
+            });
+            if let Err(refusal) = read.await {
+                reading = Err(refusal);
+            }
+        }
     }
 }
 
@@ -188,50 +230,75 @@ struct Upload {
     request: ClientRequest,
     next: Next,
     entries: Vec<ManifestEntry>,
+    /// Of the room for bodies.
+    seat: MemorySeat,
 }
 
 impl Upload {
-    async fn run(self) -> Outcome {
-        let seen = self.look().await;
+    async fn run(mut self) -> Outcome {
+        match self.write().await {
+            Ok(whole) => Outcome::Stored(self.store(whole).await),
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// The list that is to be stored.
+    async fn write(&mut self) -> Result<Stored, Outcome> {
+        let full = |full: NoRoom| Outcome::Stored(full.answer());
+        let mut seat = std::mem::replace(&mut self.seat, self.shared.bodies.enter());
+        let seen = self.look(&mut seat).await.map_err(full)?;
+        let mut written = 0;
         let mut problems = Vec::new();
         let mut whole = Stored::default();
         let last = self.entries.len().saturating_sub(1);
         for (index, entry) in self.entries.iter().enumerate() {
+            if index % A_TURN == A_TURN - 1 {
+                seat.grow((whole.json.len() - written) as u64).map_err(full)?;
+                written = whole.json.len();
+                tokio::task::yield_now().await;
+            }
+            // Once something is wrong nothing will be stored.
+            let is_right = problems.is_empty();
             match entry {
-                ManifestEntry::Data(bytes) => whole.add_data(bytes),
+                ManifestEntry::Data(bytes) if is_right => whole.add_data(bytes),
+                ManifestEntry::Data(_) => {}
                 ManifestEntry::Object(wish) => match seen.get(&wish.name()) {
                     None => {}
                     Some(Err(status)) => problems.push((quote(&wish.path), reply::status_line(status.as_u16()))),
                     Some(Ok(seen)) => match check(wish, seen, index == last) {
-                        Ok(range) => whole.add_object(wish.name(), seen, range),
+                        Ok(range) if is_right => whole.add_object(wish.name(), seen, range),
+                        Ok(_) => {}
                         Err(found) => problems.extend(found.into_iter().map(|what| (quote(&wish.path), what.into()))),
                     },
                 },
             }
         }
+        self.seat = seat;
         match problems.is_empty() {
-            true => Outcome::Stored(self.store(whole).await),
-            false => Outcome::Wrong(problems),
+            true => Ok(whole),
+            false => Err(Outcome::Wrong(problems)),
         }
     }
 
     /// Asks for every object once; `Err` is the status of one that cannot be had.
-    async fn look(&self) -> HashMap<String, Result<Seen, StatusCode>> {
-        let mut wanted: Vec<String> = Vec::new();
-        let mut known: std::collections::HashSet<String> = std::collections::HashSet::new();
-        for entry in &self.entries {
-            if let ManifestEntry::Object(wish) = entry
-                && known.insert(wish.name())
-            {
-                wanted.push(wish.name());
-            }
+    async fn look(&self, seat: &mut MemorySeat) -> Result<HashMap<String, Result<Seen, StatusCode>>, NoRoom> {
+        let mut known = HashSet::new();
+        let mut wanted = self.entries.iter().filter_map(|entry| match entry {
+            ManifestEntry::Object(wish) => Some(wish.name()).filter(|name| known.insert(name.clone())),
+            ManifestEntry::Data(_) => None,
+        });
+        let (mut seen, mut under_way) = (HashMap::new(), FuturesUnordered::new());
+        loop {
+            let free = self.shared.settings.concurrency.0 - under_way.len();
+            under_way.extend(wanted.by_ref().take(free).map(|name| self.look_at(name)));
+            let Some((name, found)) = under_way.next().await else {
+                return Ok(seen);
+            };
+            // The name is also kept in `known`.
+            let texts = 2 * name.len() + found.as_ref().map_or(0, |seen| seen.content_type.len());
+            seat.grow((texts + A_LOOK) as u64)?;
+            seen.insert(name, found);
         }
-        let looks = wanted.into_iter().map(|name| self.look_at(name));
-        let concurrency = self.shared.settings.concurrency.0;
-        stream::iter(looks.collect::<Vec<_>>())
-            .buffer_unordered(concurrency)
-            .collect()
-            .await
     }
 
     async fn look_at(&self, name: String) -> (String, Result<Seen, StatusCode>) {
@@ -245,7 +312,7 @@ impl Upload {
         let mut request = self.request.subrequest(Method::HEAD, path, SOURCE);
         request.headers.insert(USER_AGENT, agent(&self.request, "MultipartPUT"));
         // Through this feature: a segment may be a large object.
-        let response = read::handle(&self.shared, request, self.next.clone(), false).await;
+        let response = super::read::handle(&self.shared, request, self.next.clone(), false).await;
         let seen = match response.status().is_success() {
             true => Ok(Seen::of(&response)),
             false => Err(response.status()),
@@ -264,7 +331,11 @@ impl Upload {
         if promised.is_some_and(|promised| promised != etag) {
             return reply::status(422);
         }
-        let json = pythonic::json(&Value::Array(whole.segments));
+        let json = if whole.json.is_empty() {
+            "[]".into()
+        } else {
+            whole.json + "]"
+        };
         let own_etag = md5_hex(json.as_bytes());
         let before = self.request.header(CONTAINER_TAG.as_str()).unwrap_or_default();
         let container_tag = match before.split_once(';') {
@@ -325,7 +396,7 @@ impl Seen {
 }
 
 /// What is wrong with a segment; else the range of it that counts.
-fn check(wish: &input::WantedObject, seen: &Seen, is_last: bool) -> Result<Option<ByteRange>, Vec<&'static str>> {
+fn check(wish: &WantedObject, seen: &Seen, is_last: bool) -> Result<Option<ByteRange>, Vec<&'static str>> {
     let mut problems = Vec::new();
     let mut length = seen.length;
     let mut range = None;
@@ -356,7 +427,8 @@ fn check(wish: &input::WantedObject, seen: &Seen, is_last: bool) -> Result<Optio
 /// The list that is stored, as it grows.
 #[derive(Default)]
 struct Stored {
-    segments: Vec<Value>,
+    /// Without the bracket that ends it.
+    json: String,
     length: u64,
     md5: Md5,
     /// Of the objects, of which there is one at least, some are not encrypted.
@@ -369,10 +441,15 @@ impl Stored {
         !self.has_plain
     }
 
+    fn add(&mut self, fields: Map<String, Value>) {
+        self.json.push_str(if self.json.is_empty() { "[" } else { ", " });
+        self.json.push_str(&pythonic::json(&Value::Object(fields)));
+    }
+
     fn add_data(&mut self, bytes: &Bytes) {
         let mut fields = Map::new();
         fields.insert("data".into(), BASE64.encode(bytes).into());
-        self.segments.push(Value::Object(fields));
+        self.add(fields);
         self.md5.update(md5_hex(bytes));
         self.length += bytes.len() as u64;
     }
@@ -394,7 +471,7 @@ impl Stored {
             fields.insert("sub_slo".into(), true.into());
         }
         self.has_plain |= !seen.is_encrypted && seen.length > 0;
-        self.segments.push(Value::Object(fields));
+        self.add(fields);
         self.length = self
             .length
             .saturating_add(range.map_or(seen.length, |range| range.len()));

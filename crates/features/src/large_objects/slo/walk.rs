@@ -1,14 +1,16 @@
 //! From the bytes a client wants to the bytes of segments: manifests within manifests, laid end to end.
 //!
 //! Comes in: a manifest and spans of the large object, in the order they are to be sent. Goes out: pieces.
-//! Always holds: a manifest is fetched only when bytes of it are wanted, and once while it is in use; one
-//! that is no longer what its parent says is a failure, so no manifest can come to contain itself; and
-//! manifests lie at most [`MAX_DEPTH`] deep in each other.
+//! Always holds: a manifest is fetched only when bytes of it are wanted, and kept while those that came later are not
+//! too large; one that is no longer what its parent says is a failure, so no manifest can come to contain itself;
+//! manifests lie at most [`MAX_DEPTH`] deep in each other. A download keeps the manifest it was asked for, the one that
+//! it is in, and [`MOST_KEPT`] bytes of others; the rest is fetched again, at the pace of small segments.
 
-use super::manifest::{self, Content, Object, Segment};
+use super::manifest::{Content, Object, SegmentList};
+use super::{HeldManifest, Shared, Unread};
 use crate::large_objects::segments::{Asking, ObjectPiece, Piece, Pieces, SegmentFailure, text};
 use bytes::Bytes;
-use request_pipeline::Response;
+use request_pipeline::{NoRoom, Response};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vocabulary::conditional::bare_etag;
@@ -16,8 +18,8 @@ use vocabulary::{ByteRange, EntityPath};
 
 /// Manifests in manifests, the first included.
 const MAX_DEPTH: usize = 10;
-/// Manifests kept for when they come again.
-const KEPT: usize = 10;
+/// Bytes of manifests kept for when they come again.
+const MOST_KEPT: u64 = 1 << 20;
 
 /// What is to be sent.
 pub(crate) enum ManifestPart {
@@ -29,81 +31,112 @@ pub(crate) enum ManifestPart {
 
 /// A manifest that is being read.
 struct Frame {
-    segments: Arc<Vec<Segment>>,
-    /// The next segment, and where it begins in this large object.
-    at: usize,
-    begins: u64,
-    /// What is wanted of this large object.
+    /// Which; the one that was asked for when absent.
+    object: Option<Object>,
+    /// What is still wanted of this large object.
     wanted: ByteRange,
+}
+
+/// What comes next of a frame.
+enum Step {
+    Data(Bytes),
+    /// These bytes of an object.
+    Object(Object, ByteRange),
+    /// All has been sent.
+    End,
 }
 
 /// Walks through a large object.
 pub(crate) struct Walk {
-    segments: Arc<Vec<Segment>>,
+    shared: Arc<Shared>,
+    whole: Arc<HeldManifest>,
     parts: VecDeque<ManifestPart>,
     frames: Vec<Frame>,
-    kept: VecDeque<(String, Arc<Vec<Segment>>)>,
+    /// Manifests within it, those that were used last behind.
+    kept: VecDeque<(Object, Arc<HeldManifest>)>,
     pacing: super::Pacing,
 }
 
 impl Walk {
-    pub(crate) fn new(segments: Arc<Vec<Segment>>, parts: VecDeque<ManifestPart>, pacing: super::Pacing) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, whole: Arc<HeldManifest>, parts: VecDeque<ManifestPart>) -> Self {
         Self {
-            segments,
+            pacing: super::Pacing::new(&shared.settings),
+            shared,
+            whole,
             parts,
             frames: Vec::new(),
             kept: VecDeque::new(),
-            pacing,
         }
     }
 
-    /// The next segment of the innermost manifest with the bytes wanted of it (counted in what it adds);
-    /// `None` when that manifest has no more.
-    fn step(frame: &mut Frame) -> Option<(Segment, ByteRange)> {
-        while frame.begins < frame.wanted.end {
-            let segment = frame.segments.get(frame.at)?;
-            let begins = frame.begins;
-            frame.at += 1;
-            frame.begins = begins.saturating_add(segment.length);
-            let start = frame.wanted.start.max(begins);
-            let end = frame.wanted.end.min(frame.begins);
-            if start < end {
-                let wanted = ByteRange {
-                    start: start - begins,
-                    end: end - begins,
-                };
-                return Some((segment.clone(), wanted));
-            }
-        }
-        None
-    }
-
-    async fn enter(&mut self, asking: &Asking, object: &Object, wanted: ByteRange) -> Result<(), SegmentFailure> {
+    fn enter(&mut self, asking: &Asking, object: Object, wanted: ByteRange) -> Result<(), SegmentFailure> {
         if self.frames.len() >= MAX_DEPTH {
             return Err(SegmentFailure::Conflict(format!(
                 "While processing manifest '{}', max recursion depth was exceeded",
                 asking.large_object()
             )));
         }
-        let known = self.kept.iter().find(|(name, _)| *name == object.name);
-        let segments = match known {
-            Some((_, segments)) => segments.clone(),
-            None => {
-                let segments = Arc::new(fetch(asking, object).await?);
-                if self.kept.len() >= KEPT {
-                    self.kept.pop_front();
-                }
-                self.kept.push_back((object.name.clone(), segments.clone()));
-                segments
-            }
-        };
         self.frames.push(Frame {
-            segments,
-            at: 0,
-            begins: 0,
+            object: Some(object),
             wanted,
         });
         Ok(())
+    }
+
+    /// The manifest of the innermost frame.
+    async fn manifest(&mut self, asking: &Asking) -> Result<Arc<HeldManifest>, SegmentFailure> {
+        let Some(object) = self.frames.last().and_then(|frame| frame.object.as_ref()) else {
+            return Ok(self.whole.clone());
+        };
+        let known = self.kept.iter().position(|(known, _)| known == object);
+        let (object, held) = match known.and_then(|at| self.kept.remove(at)) {
+            Some(known) => known,
+            None => {
+                self.pacing.wait_for_manifest(asking.clock()).await;
+                let held = fetch(&self.shared, asking, object).await?;
+                self.pacing.fetched(held.manifest.weight());
+                (object.clone(), held)
+            }
+        };
+        self.kept.push_back((object, held.clone()));
+        let mut behind = 0;
+        let others = self.kept.iter().rev().skip(1);
+        let fit = others.take_while(|(_, held)| {
+            behind += held.manifest.weight();
+            behind <= MOST_KEPT
+        });
+        let too_many = self.kept.len() - 1 - fit.count();
+        self.kept.drain(..too_many);
+        Ok(held)
+    }
+}
+
+impl Frame {
+    /// The bytes that come next, which are then wanted no more.
+    fn step(&mut self, manifest: &SegmentList) -> Step {
+        if self.wanted.is_empty() {
+            return Step::End;
+        }
+        let at = manifest.at(self.wanted.start);
+        if let Some(bytes) = manifest.data_at(at, self.wanted) {
+            self.wanted.start += bytes.len() as u64;
+            return Step::Data(bytes);
+        }
+        let Some(segment) = manifest.segment(at) else {
+            return Step::End;
+        };
+        let Content::Object(object) = segment.content else {
+            return Step::End;
+        };
+        let begins = manifest.begins(at);
+        let base = object.range.map_or(0, |range| range.start);
+        let end = self.wanted.end.min(begins + segment.length);
+        let wanted = ByteRange {
+            start: base + (self.wanted.start - begins),
+            end: base + (end - begins),
+        };
+        self.wanted.start = end;
+        Step::Object(object, wanted)
     }
 }
 
@@ -111,37 +144,33 @@ impl Walk {
 impl Pieces for Walk {
     async fn next(&mut self, asking: &Asking) -> Result<Option<Piece>, SegmentFailure> {
         loop {
-            let Some(frame) = self.frames.last_mut() else {
+            if self.frames.is_empty() {
                 match self.parts.pop_front() {
                     None => return Ok(None),
                     Some(ManifestPart::Data(bytes)) => return Ok(Some(Piece::Data(bytes))),
-                    Some(ManifestPart::Span(wanted)) => self.frames.push(Frame {
-                        segments: self.segments.clone(),
-                        at: 0,
-                        begins: 0,
-                        wanted,
-                    }),
+                    Some(ManifestPart::Span(wanted)) => self.frames.push(Frame { object: None, wanted }),
                 }
-                continue;
-            };
-            let Some((segment, wanted)) = Self::step(frame) else {
-                self.frames.pop();
-                continue;
-            };
-            let object = match segment.content {
-                Content::Data(bytes) => return Ok(Some(Piece::Data(cut(&bytes, wanted)))),
-                Content::Object(object) => object,
-            };
-            let base = object.range.map_or(0, |range| range.start);
-            let wanted = ByteRange {
-                start: base + wanted.start,
-                end: base + wanted.end,
+            }
+            let held = self.manifest(asking).await?;
+            let Some(frame) = self.frames.last_mut() else { continue };
+            let (object, wanted) = match frame.step(&held.manifest) {
+                Step::Object(object, wanted) => (object, wanted),
+                Step::Data(bytes) => {
+                    self.pacing.pass(bytes.len() as u64);
+                    return Ok(Some(Piece::Data(bytes)));
+                }
+                Step::End => {
+                    self.frames.pop();
+                    continue;
+                }
             };
             if object.is_large {
-                self.enter(asking, &object, wanted).await?;
+                self.enter(asking, object, wanted)?;
                 continue;
             }
-            self.pacing.wait(segment.length, asking.clock()).await;
+            let length = object.range.map_or(object.size, |range| range.len());
+            self.pacing.wait(length, asking.clock()).await;
+            self.pacing.pass(wanted.len());
             let path = path(asking, &object)?;
             let is_whole = wanted.start == 0 && wanted.end == object.size;
             return Ok(Some(Piece::Object(ObjectPiece {
@@ -154,12 +183,6 @@ impl Pieces for Walk {
     }
 }
 
-/// Bytes of a data segment; `wanted` lies inside it.
-fn cut(bytes: &Bytes, wanted: ByteRange) -> Bytes {
-    let at = |n: u64| usize::try_from(n).unwrap_or(usize::MAX).min(bytes.len());
-    bytes.slice(at(wanted.start)..at(wanted.end))
-}
-
 fn path(asking: &Asking, object: &Object) -> Result<EntityPath, SegmentFailure> {
     let names = object.names();
     let (container, name) =
@@ -170,7 +193,7 @@ fn path(asking: &Asking, object: &Object) -> Result<EntityPath, SegmentFailure> 
 }
 
 /// The segments of a large object that is a segment itself.
-async fn fetch(asking: &Asking, object: &Object) -> Result<Vec<Segment>, SegmentFailure> {
+async fn fetch(shared: &Shared, asking: &Asking, object: &Object) -> Result<Arc<HeldManifest>, SegmentFailure> {
     let path = path(asking, object)?;
     let mut request = asking.request(path.clone());
     request.query = "multipart-manifest=get".into();
@@ -178,12 +201,6 @@ async fn fetch(asking: &Asking, object: &Object) -> Result<Vec<Segment>, Segment
     if !response.status().is_success() {
         return Err(asking.refused("submanifest", &path, response).await);
     }
-    let is_manifest = super::is_large(response.headers());
-    let (etag, size) = slo_etag_and_size(&response);
-    let segments = super::collect(response)
-        .await
-        .map_err(|fault| SegmentFailure::Unavailable(fault.what))?;
-    let segments = manifest::read(&segments).ok().filter(|_| is_manifest);
     let changed = || {
         SegmentFailure::Conflict(format!(
             "Object segment no longer valid: {} is not the large object with etag {} and {} bytes",
@@ -192,11 +209,25 @@ async fn fetch(asking: &Asking, object: &Object) -> Result<Vec<Segment>, Segment
             object.size
         ))
     };
-    let segments = segments.ok_or_else(changed)?;
-    let etag = etag.unwrap_or_else(|| manifest::etag(&segments));
-    let size = size.or_else(|| manifest::length(&segments));
+    let is_manifest = super::is_large(response.headers());
+    let (etag, size) = slo_etag_and_size(&response);
+    let differs = etag.as_deref().is_some_and(|etag| bare_etag(&object.etag) != etag)
+        || size.is_some_and(|size| size != object.size);
+    if !is_manifest || differs {
+        return Err(changed());
+    }
+    let held = shared
+        .read(response.into_body())
+        .await
+        .map_err(|problem| match problem {
+            Unread::NotAManifest => changed(),
+            Unread::Broken(error) => SegmentFailure::Unavailable(format!("{} could not be read: {error}", path.path())),
+            Unread::NoRoom(NoRoom) => SegmentFailure::Unavailable(NoRoom::TEXT.into()),
+        })?;
+    let etag = etag.unwrap_or_else(|| held.manifest.etag());
+    let size = size.or_else(|| held.manifest.length());
     match bare_etag(&object.etag) == etag && size == Some(object.size) {
-        true => Ok(segments),
+        true => Ok(held),
         false => Err(changed()),
     }
 }
