@@ -6,6 +6,7 @@ use features::bulk::list;
 use features::bulk::tar::{Archive, TarEntry, Unreadable};
 use features::large_objects::slo::{check_manifest, manifest};
 use object_server::mime::{MimeEvent, MimeSplitter, NotMime, PartHead};
+use request_pipeline::MemoryRoom;
 use request_pipeline::multipart::{Broken, Multipart, PartHeaders, parameters_of};
 use std::sync::Arc;
 use world::clock::RealClock;
@@ -128,8 +129,9 @@ async fn entries(sent: &[u8], size: usize, compression: Compression) -> (Vec<(Ta
 /// Lists of names to delete.
 pub(crate) fn bulk_list(bytes: &[u8]) {
     let (size, sent) = cut(bytes);
-    let whole = block_on(list::read(body(sent, WHOLE), 20));
-    let in_pieces = block_on(list::read(body(sent, size), 20));
+    let (mut one, mut other) = (MemoryRoom::default().enter(), MemoryRoom::default().enter());
+    let whole = block_on(list::read(body(sent, WHOLE), 20, &mut one));
+    let in_pieces = block_on(list::read(body(sent, size), 20, &mut other));
     assert_eq!(whole.is_ok(), in_pieces.is_ok(), "pieces of {size}");
     if let (Ok(whole), Ok(in_pieces)) = (whole, in_pieces) {
         assert!(whole.len() <= 20);

@@ -36,7 +36,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method};
 use list::BadList;
 use peer::Body;
-use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
+use request_pipeline::{ClientRequest, Feature, MemoryRoom, MemorySeat, Next, NoRoom, Response, reply};
 use serde_json::{Value, json};
 use settings::gateway_filters::BulkSettings;
 use std::future::Future;
@@ -48,7 +48,12 @@ pub struct Bulk {
     settings: BulkSettings,
     max_file_size: u64,
     clock: Arc<dyn Clock>,
+    /// For lists of names.
+    bodies: MemoryRoom,
 }
+
+/// Bytes that a list must find free to be read at all.
+const LEAST_ROOM: u64 = 64 << 10;
 
 impl Bulk {
     /// As configured; no file of an archive may be larger than `max_file_size`.
@@ -57,7 +62,13 @@ impl Bulk {
             settings,
             max_file_size,
             clock,
+            bodies: MemoryRoom::default(),
         }
+    }
+
+    /// Has lists share this room with other bodies that are read as a whole.
+    pub fn reading_in(self, bodies: MemoryRoom) -> Self {
+        Self { bodies, ..self }
     }
 
     async fn respond(
@@ -104,10 +115,14 @@ impl Bulk {
             clock: self.clock.clone(),
         };
         let most = self.settings.max_deletes_per_request;
+        if let Err(full) = self.bodies.enter().grow(LEAST_ROOM) {
+            return full.answer();
+        }
+        let seat = self.bodies.enter();
         match form_for(&request.headers) {
             None => self.respond(None, "delete", async { delete::refusal(406, "") }).await,
             form => {
-                self.respond(form, "delete", delete_list(request, next, deleter, most))
+                self.respond(form, "delete", delete_list(request, next, deleter, (most, seat)))
                     .await
             }
         }
@@ -164,8 +179,13 @@ fn form_for(headers: &HeaderMap) -> Option<Form> {
     }
 }
 
-/// Deletes what the request's body lists.
-async fn delete_list(mut request: ClientRequest, next: Next, deleter: Deleter, most: usize) -> Report {
+/// Deletes what the request's body lists: so many names, in this seat.
+async fn delete_list(
+    mut request: ClientRequest,
+    next: Next,
+    deleter: Deleter,
+    (most, mut seat): (usize, MemorySeat),
+) -> Report {
     let Some(entity) = request.entity.clone() else {
         return delete::refusal(404, "");
     };
@@ -177,13 +197,14 @@ async fn delete_list(mut request: ClientRequest, next: Next, deleter: Deleter, m
         return delete::refusal(411, "");
     }
     let body = std::mem::replace(&mut request.body, Body::empty());
-    let targets = match list::read(body, most).await {
+    let targets = match list::read(body, most, &mut seat).await {
         Ok(targets) => targets,
         Err(BadList::TooMany) => {
             return delete::refusal(413, &format!("Maximum Bulk Deletes: {most} per request"));
         }
         Err(BadList::TooLong) => return delete::refusal(400, "Invalid File Name"),
         Err(BadList::Left(_)) => return delete::refusal(499, ""),
+        Err(BadList::NoRoom(_)) => return delete::refusal(503, NoRoom::TEXT),
     };
     let tally: BulkTally = deleter.delete(&request, &next, &entity.account, targets).await;
     tally.report()

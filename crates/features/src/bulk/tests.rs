@@ -231,6 +231,31 @@ async fn lists_are_deleted() {
 }
 
 #[tokio::test]
+async fn lists_without_room_are_refused() {
+    let room = MemoryRoom::of(100_000);
+    let ask = async |list: String| {
+        let mut asked = request("POST", "/v1/a?bulk-delete");
+        asked.headers.insert("content-length", HeaderValue::from(list.len()));
+        asked.body = Body::whole(list);
+        let feature = Bulk::new(settings(), 1000, Arc::new(RealClock::new())).reading_in(room.clone());
+        let pipeline = Pipeline::new(vec![Arc::new(feature)], Arc::new(Stored::default()));
+        let response = pipeline.run(asked).await;
+        let status = response.status().as_u16();
+        let text = response.into_body().collect(100_000).await.unwrap();
+        (status, String::from_utf8_lossy(&text).into_owned())
+    };
+    let mut seat = room.enter();
+    seat.grow(30_000).unwrap();
+    assert!(ask("c/o\n".repeat(3)).await.1.contains("Number Deleted: 3"));
+    let (status, text) = ask(format!("{}\n", "x".repeat(2500)).repeat(5)).await;
+    assert!(status == 200 && text.contains("Number Deleted: 5"), "{text}");
+    seat.grow(6_000).unwrap();
+    assert_eq!(ask("c/o\n".into()).await.0, 503);
+    drop(seat);
+    assert_eq!(room.taken(), 0);
+}
+
+#[tokio::test]
 async fn other_requests_pass() {
     for (method, target) in [
         ("GET", "/v1/a/c/o?bulk-delete"),
