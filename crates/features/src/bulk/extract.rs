@@ -1,7 +1,8 @@
 //! Unpacking an archive: each of its files becomes an object, by a PUT of this feature's own.
 //!
 //! Always holds: files stream, one after the other; a name stays within the account the request is for,
-//! since every destination begins with it and `..` is a name like any other; a file that is cut is not stored.
+//! since every destination begins with it and `..` is a name like any other; a file that is cut is not stored; nothing
+//! is unpacked for a client that does not say who it is, and no more than [`MOST_UNUSED`] bytes in a row for nothing.
 //! Source: OpenStack Swift's documentation and answers.
 
 use super::decode::{Compression, Decoded};
@@ -20,6 +21,10 @@ use vocabulary::EntityPath;
 const SOURCE: &str = "EA";
 /// Chunks of a file on their way from the archive to its PUT.
 const CHUNKS_UNDER_WAY: usize = 4;
+
+/// Bytes of a compressed archive that are unpacked in a row without an object that is stored: headers, directories,
+/// files that are too large or were refused. Some tenths of a second; OpenStack Swift reads on for as long as it takes.
+const MOST_UNUSED: u64 = 128 << 20;
 
 /// What an operator allows.
 #[derive(Debug, Clone, Copy)]
@@ -46,8 +51,12 @@ pub async fn extract(
         return refusal(411, "");
     }
     let body = std::mem::replace(&mut request.body, Body::empty());
+    let mut archive = Archive::new(Decoded::new(body, compression));
+    if compression != Compression::None {
+        archive = archive.with_most_unused(MOST_UNUSED);
+    }
     let mut work = Work {
-        archive: Archive::new(Decoded::new(body, compression)),
+        archive,
         base: base_of(&request, &entity),
         metadata: kept_headers(&request.headers),
         request,
@@ -133,6 +142,7 @@ impl From<Unreadable> for End {
 
 impl Work {
     async fn run(&mut self) -> Result<(), End> {
+        self.check_client().await?;
         while let Some(entry) = self.archive.entry().await? {
             if self.errors.len() >= self.limits.failures {
                 return Err(End::TooManyFailures);
@@ -141,6 +151,21 @@ impl Work {
                 self.file(entry).await?;
             }
         }
+        Ok(())
+    }
+
+    /// Ends with a client that the first file would end with: one that does not say who it is may make no container.
+    async fn check_client(&mut self) -> Result<(), End> {
+        let container = self.base.split('/').next().unwrap_or_default().to_owned();
+        let path = match container.as_str() {
+            "" => format!("/{}/{}", self.request.api_version, self.entity.account),
+            container => self.path_to(container),
+        };
+        match self.ask(Method::HEAD, &path).await {
+            401 => return Err(End::Unauthorised),
+            200..300 if !container.is_empty() => self.seen.insert(container),
+            _ => false,
+        };
         Ok(())
     }
 
@@ -169,7 +194,10 @@ impl Work {
             Err(code) => Ok(code),
         };
         match code {
-            Ok(200..300) => self.created += 1,
+            Ok(200..300) => {
+                self.created += 1;
+                self.archive.is_stored();
+            }
             Ok(code) => {
                 self.failed(quote(&destination), code);
                 if code == 401 {
@@ -253,6 +281,12 @@ impl Work {
         let (code, reason) = match end {
             Some(End::Archive(Unreadable::Archive(problem))) => (400, format!("Invalid Tar File: {problem}")),
             Some(End::Archive(Unreadable::Left)) => (499, String::new()),
+            Some(End::Archive(Unreadable::ForNothing(most))) => (
+                by_errors,
+                format!(
+                    "The archive was read to where more than {most} bytes would be unpacked without an object to store."
+                ),
+            ),
             Some(End::Unauthorised) => (401, String::new()),
             Some(End::TooManyContainers) => {
                 let most = self.limits.containers;

@@ -2,7 +2,7 @@
 //!
 //! Always holds: never more in memory than one piece of data and one extended header, which is at most
 //! [`MAX_EXTENDED`] bytes long, and [`MAX_GLOBAL`] bytes that hold for all entries; data of entries that are not
-//! read is skipped.
+//! read is skipped, but no more of it than is worth while.
 //! As Swift reads archives: what is no header ends an archive, but is an error where it should begin.
 
 use super::decode::{Decoded, Undecoded};
@@ -29,9 +29,11 @@ pub struct TarEntry {
     pub attributes: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Why an archive cannot be read on.
+/// Why an archive is not read on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unreadable {
+    /// So many bytes would be unpacked, one after the other, for nothing.
+    ForNothing(u64),
     /// In the words of OpenStack's answers.
     Archive(&'static str),
     /// The client went away.
@@ -60,6 +62,9 @@ pub struct Archive {
     /// Data of the current entry still to come, and the padding behind it.
     data: u64,
     padding: u64,
+    /// Bytes that may be unpacked in a row of which no file is stored, and those that were.
+    most_unused: u64,
+    unused: u64,
 }
 
 enum Block {
@@ -78,6 +83,30 @@ impl Archive {
             has_begun: false,
             data: 0,
             padding: 0,
+            most_unused: u64::MAX,
+            unused: 0,
+        }
+    }
+
+    /// Ends where more than `most` bytes would be unpacked of which no file is stored: a few compressed bytes may stand
+    /// for any number of them.
+    pub fn with_most_unused(self, most: u64) -> Self {
+        Self {
+            most_unused: most,
+            ..self
+        }
+    }
+
+    /// The entry at hand has been stored.
+    pub fn is_stored(&mut self) {
+        self.unused = 0;
+    }
+
+    fn pass_unused(&mut self, bytes: u64) -> Result<(), Unreadable> {
+        self.unused = self.unused.saturating_add(bytes);
+        match self.unused > self.most_unused {
+            true => Err(Unreadable::ForNothing(self.most_unused)),
+            false => Ok(()),
         }
     }
 
@@ -165,6 +194,7 @@ impl Archive {
 
     /// Leaves out what is left of the entry.
     async fn skip(&mut self) -> Result<(), Unreadable> {
+        self.pass_unused(self.data.saturating_add(self.padding))?;
         while self.data > 0 || self.padding > 0 {
             if self.buffer.is_empty() && !self.fill().await? {
                 return Err(CUT);
@@ -185,6 +215,7 @@ impl Archive {
             return Err(Unreadable::Archive("header is too long"));
         }
         self.expect_data(size);
+        self.pass_unused(size)?;
         let mut all = Vec::new();
         while let Some(chunk) = self.chunk().await? {
             all.extend_from_slice(&chunk);
@@ -224,6 +255,7 @@ impl Archive {
     async fn exactly(&mut self) -> Result<Option<Bytes>, Unreadable> {
         while self.buffer.len() < BLOCK && self.fill().await? {}
         let count = self.buffer.len().min(BLOCK);
+        self.pass_unused(count as u64)?;
         Ok((count > 0).then(|| self.buffer.split_to(count).freeze()))
     }
 
@@ -367,6 +399,37 @@ mod tests {
         let (seen, problem) = list(&many, 4096).await;
         assert_eq!(problem, Some(Unreadable::Archive("header is too long")));
         assert!(seen.len() < 100);
+    }
+
+    #[tokio::test]
+    async fn what_leads_to_no_file_is_counted() {
+        let pax = entry(b"pax", b'x', b"9 path=p\n");
+        let other = entry(b"z", b'Z', &[0; 1024]);
+        let file = entry(b"f", b'0', &[b'x'; 1024]);
+        let bytes = [&pax, &other, &file, &other, &file, &other, &other, &END[..]].concat();
+        let ends = |most| Err(Unreadable::ForNothing(most));
+        for (most, stores, read, ending) in [
+            (3584, true, 6, Ok(None)),
+            (3583, true, 6, ends(3583)),
+            (3071, true, 1, ends(3071)),
+            (3584, false, 2, ends(3584)),
+            (11_000, false, 6, Ok(None)),
+        ] {
+            let mut archive = archive(&bytes, 100).with_most_unused(most);
+            let mut seen = 0;
+            let end = loop {
+                match archive.entry().await {
+                    Ok(Some(entry)) if entry.is_file && stores => {
+                        while archive.chunk().await.unwrap().is_some() {}
+                        archive.is_stored();
+                    }
+                    Ok(Some(_)) => {}
+                    end => break end,
+                }
+                seen += 1;
+            };
+            assert_eq!((seen, end), (read, ending), "{most} {stores}");
+        }
     }
 
     proptest! {
