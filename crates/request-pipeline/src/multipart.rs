@@ -1,19 +1,23 @@
 //! `multipart/form-data` as it comes: part after part, each in chunks, never more of it in memory than one chunk and a
 //! part's headers.
 //!
-//! Always holds: a part's headers are at most [`MAX_HEADERS`] long; a part whose end never comes is an error, not
-//! a part. Deliberately absent: what parts mean.
-//! Source: RFC 2046, RFC 7578, and what OpenStack Swift takes.
+//! Always holds: a part's headers are at most [`MAX_HEADERS`] long and a boundary [`MAX_BOUNDARY`]; no byte is searched
+//! again for a line's end because others have come, for a boundary no more than that is long: forms are read before it
+//! is known who sends them. A part whose end never comes is an error, not a part.
+//! Deliberately absent: what parts mean.
+//! Source: RFC 2046, RFC 7578, and what OpenStack Swift takes, which has no limit on boundaries.
 
 use bytes::{Buf, Bytes, BytesMut};
-use memchr::memmem;
+use memchr::memmem::Finder;
 use peer::{Body, BodyError};
 use std::sync::Arc;
 use std::time::Duration;
 use world::Clock;
 
 /// Bytes that the headers of one part may have.
-pub const MAX_HEADERS: usize = 128 * 1024;
+pub const MAX_HEADERS: usize = 16 << 10;
+/// Bytes of a boundary (RFC 2046, section 5.1.1); those of browsers and libraries have 16 to 60.
+pub const MAX_BOUNDARY: usize = 70;
 /// Bytes that may come before the first part, besides its boundary.
 const MAX_PREAMBLE: usize = 4096;
 /// How long a client may send nothing.
@@ -22,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Why a form cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Broken {
-    /// It does not begin with a boundary.
+    /// It does not begin with its boundary, or that is too long.
     Start,
     /// It ends in the middle of a part.
     End,
@@ -37,8 +41,10 @@ pub struct Multipart {
     body: Body,
     clock: Arc<dyn Clock>,
     buffer: BytesMut,
+    /// Bytes of the buffer in which no line ends.
+    searched: usize,
     /// `\r\n--boundary`.
-    delimiter: Vec<u8>,
+    delimiter: Finder<'static>,
     is_over: bool,
 }
 
@@ -62,24 +68,29 @@ impl Multipart {
             body,
             clock,
             buffer: BytesMut::new(),
-            delimiter: format!("\r\n--{boundary}").into_bytes(),
+            searched: 0,
+            delimiter: Finder::new(format!("\r\n--{boundary}").as_bytes()).into_owned(),
             is_over: false,
         }
     }
 
     /// Reads up to the first part.
     pub async fn start(&mut self) -> Result<(), Broken> {
+        let boundary = self.delimiter.needle()[4..].len();
+        if boundary > MAX_BOUNDARY {
+            return Err(Broken::Start);
+        }
         loop {
-            let line = match self.buffer.iter().position(|b| *b == b'\n') {
-                Some(end) => self.buffer.split_to(end + 1),
-                None if self.buffer.len() > MAX_PREAMBLE + self.delimiter.len() => return Err(Broken::Start),
+            let line = match self.line() {
+                Some(line) => line,
+                None if self.buffer.len() > MAX_PREAMBLE + boundary => return Err(Broken::Start),
                 None if self.fill().await? => continue,
-                None => self.buffer.split(),
+                None => self.rest(),
             };
             match line.trim_ascii() {
                 b"" if line.is_empty() => return Err(Broken::Start),
                 b"" => {}
-                line if line == &self.delimiter[2..] => return Ok(()),
+                line if line == &self.delimiter.needle()[2..] => return Ok(()),
                 _ => return Err(Broken::Start),
             }
         }
@@ -92,14 +103,13 @@ impl Multipart {
             if self.is_over {
                 return Ok(None);
             }
-            let Some(end) = self.buffer.iter().position(|b| *b == b'\n') else {
+            let Some(line) = self.line() else {
                 if self.buffer.len() + headers.len() > MAX_HEADERS {
                     return Err(Broken::Headers);
                 }
                 self.is_over = !self.fill().await?;
                 continue;
             };
-            let line = self.buffer.split_to(end + 1);
             if line.trim_ascii().is_empty() {
                 return Ok(Some(PartHeaders::read(&headers)));
             }
@@ -113,14 +123,14 @@ impl Multipart {
     /// The next bytes of the part; `None` at its end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Broken> {
         loop {
-            if let Some(at) = memmem::find(&self.buffer, &self.delimiter) {
+            if let Some(at) = self.delimiter.find(&self.buffer) {
                 if at > 0 {
                     return Ok(Some(self.buffer.split_to(at).freeze()));
                 }
-                self.buffer.advance(self.delimiter.len());
+                self.buffer.advance(self.delimiter.needle().len());
                 return self.finish_boundary().await.map(|()| None);
             }
-            let safe = self.buffer.len().saturating_sub(self.delimiter.len() - 1);
+            let safe = self.buffer.len().saturating_sub(self.delimiter.needle().len() - 1);
             if safe > 0 {
                 return Ok(Some(self.buffer.split_to(safe).freeze()));
             }
@@ -137,8 +147,7 @@ impl Multipart {
                 self.is_over = true;
                 return Ok(());
             }
-            if let Some(end) = self.buffer.iter().position(|b| *b == b'\n') {
-                self.buffer.advance(end + 1);
+            if self.line().is_some() {
                 return Ok(());
             }
             if self.buffer.len() > MAX_HEADERS {
@@ -159,6 +168,22 @@ impl Multipart {
             value.extend_from_slice(&chunk[..chunk.len().min(room)]);
         }
         Ok(value)
+    }
+
+    /// The next line, with what ends it, if that has come.
+    fn line(&mut self) -> Option<BytesMut> {
+        let Some(end) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
+            self.searched = self.buffer.len();
+            return None;
+        };
+        let length = std::mem::take(&mut self.searched) + end + 1;
+        Some(self.buffer.split_to(length))
+    }
+
+    /// All that has come and is no line.
+    fn rest(&mut self) -> BytesMut {
+        self.searched = 0;
+        self.buffer.split()
     }
 
     /// Reads on; `false` at the end of the body.
@@ -247,7 +272,7 @@ fn end_of_quoted(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures_util::stream;
+    use futures_util::{StreamExt, stream};
     use proptest::prelude::*;
     use world::clock::RealClock;
 
@@ -313,6 +338,27 @@ mod tests {
         assert_eq!(read(&long, 1000).await, Err(Broken::Headers));
         let long = vec![b'-'; 100_000];
         assert_eq!(read(&long, 1000).await, Err(Broken::Start));
+    }
+
+    #[tokio::test]
+    async fn lines_are_searched_once() {
+        let pieces = [&b"--B"[..], b"\r\nx: y\r\n", &[b'z'; 5000], &[b'z'; 5000], b"z"];
+        let stream = stream::iter(pieces).map(|piece| Ok(Bytes::from_static(piece)));
+        let body = Body::stream(stream.chain(stream::pending()), None);
+        let mut form = Multipart::new(body, "B", Arc::new(RealClock::new()));
+        form.start().await.unwrap();
+        assert!(futures_util::poll!(Box::pin(form.part())).is_pending());
+        assert_eq!((form.buffer.len(), form.searched), (10_001, 10_001));
+    }
+
+    #[tokio::test]
+    async fn long_boundaries_are_refused() {
+        for (length, outcome) in [(70, Ok(())), (71, Err(Broken::Start)), (7000, Err(Broken::Start))] {
+            let boundary = "b".repeat(length);
+            let body = Body::whole(format!("--{boundary}\r\n"));
+            let mut form = Multipart::new(body, &boundary, Arc::new(RealClock::new()));
+            assert_eq!(form.start().await, outcome, "{length}");
+        }
     }
 
     #[test]
