@@ -8,7 +8,7 @@ use crate::proxy;
 use ::upkeep::{ContainerLifecycle, Daemon, HeldKeyLock, KeyLockRefusal, KeyLocks, LifecycleDay, LifecycleOptions};
 use gateway::Gateway;
 use request_pipeline::{LockRefusal, ObjectStanding, WriteLock, WriteLocks};
-use settings::{ContainerLifecycleSettings, ProxyConf, UpkeepConf};
+use settings::{ContainerLifecycleSettings, ProxyConf, ProxySettings, UpkeepConf};
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{EntityPath, PolicyIndex};
@@ -30,7 +30,7 @@ pub fn container_lifecycle(upkeep: &Upkeep) -> Result<(), CommandFailure> {
     let conf = UpkeepConf::<ContainerLifecycleSettings>::load(&upkeep.conf, CONTAINER_LIFECYCLE)?;
     run_as_client(CONTAINER_LIFECYCLE, conf.beginning(), upkeep.passes(), |context| {
         let described = ProxyConf::load_internal_with_versions(&conf.settings.internal_client_conf_path)?;
-        context.container_lifecycle(&conf, context.internal_gateway_of(&described)?)
+        context.container_lifecycle(&conf, &described.proxy, context.internal_gateway_of(&described)?)
     })
 }
 
@@ -42,13 +42,14 @@ pub(super) fn for_up(context: &UpkeepContext<'_>, inner: &UpCluster<'_>) -> Resu
     preset(&mut conf, "interval", |own| own.interval = UP_INTERVAL);
     preset(&mut conf, "concurrency", |own| own.concurrency = UP_CONCURRENCY);
     preset(&mut conf, "objects_per_second", |own| own.objects_per_second = 0.0);
-    context.container_lifecycle(&conf, gateway)
+    context.container_lifecycle(&conf, &described.proxy, gateway)
 }
 
 impl UpkeepContext<'_> {
     fn container_lifecycle(
         &self,
         conf: &UpkeepConf<ContainerLifecycleSettings>,
+        proxy: &ProxySettings,
         gateway: Arc<Gateway>,
     ) -> Result<Daemon, CommandFailure> {
         let settings = &conf.settings;
@@ -66,6 +67,7 @@ impl UpkeepContext<'_> {
                 0 => LifecycleDay::Calendar,
                 seconds => LifecycleDay::Seconds(seconds),
             },
+            max_clock_skew: proxy.max_clock_skew,
             interval: settings.interval,
             processes: settings.processes,
             process: settings.process,

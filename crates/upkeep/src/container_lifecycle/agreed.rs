@@ -3,8 +3,10 @@
 //! A database that was away (a drive, a server) may know rules that have been taken away since, or nothing of versions
 //! that are kept since. What it makes due would be deleted although no rule asks for that any more.
 //! Always holds: rules count only while more than half of the primaries answer and all that answer know just these; a
-//! bucket whose servers differ waits until replication has made them equal.
+//! bucket whose servers differ waits until replication has made them equal. What is due counts by the clocks of those
+//! that answer, too (`clocks.rs`).
 
+use super::clocks::{AskedBetween, ClocksDiffer};
 use super::remover::RuledBucket;
 use super::{ContainerLifecycle, NAME, VERSIONS};
 use crate::ring_client::{NodeResponse, context_of};
@@ -13,20 +15,47 @@ use http::{HeaderMap, StatusCode};
 use lifecycle::text_of_pieces;
 use peer::message::ReadContainer;
 
+/// Why a bucket is left for this pass.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReasonToWait {
+    /// Its servers do not say that its rules count.
+    #[error("{0}")]
+    Rules(&'static str),
+    /// Nor what time it is.
+    #[error(transparent)]
+    Clocks(ClocksDiffer),
+    /// A page of it cannot be had.
+    #[error("{0}")]
+    Listing(String),
+}
+
 impl ContainerLifecycle {
-    /// Why the rules by which the bucket is judged do not count, if they do not.
-    pub(super) async fn reason_to_wait(&self, bucket: &RuledBucket) -> Option<&'static str> {
+    /// The second since 1970 by which the bucket is judged, if the rules count that it is judged by.
+    pub(super) async fn agreed_time(&self, bucket: &RuledBucket) -> Result<u64, ReasonToWait> {
         let head = |target| ReadContainer {
             head_only: true,
             ..ReadContainer::new(target)
         };
         let place = (&bucket.path, bucket.path.clone());
+        let clock = &self.state.world().clock;
+        let first = clock.now();
         let sent = self
             .containers
             .send_to_primaries(&context_of(NAME), place, Bytes::new(), head)
             .await;
+        let asked = AskedBetween {
+            first,
+            last: clock.now(),
+        };
         let answers: Vec<_> = sent.iter().map(|response| says(response, bucket)).collect();
-        judge(&answers)
+        if let Some(why) = judge(&answers) {
+            return Err(ReasonToWait::Rules(why));
+        }
+        let dated = sent
+            .iter()
+            .filter_map(|node| Some((&*node.place, node.response.as_ref().ok()?.headers())));
+        let most = self.options.max_clock_skew;
+        asked.earliest(dated, most).map_err(ReasonToWait::Clocks)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Always holds: a step lists one page and does what is due in it; a page that cannot be had ends the bucket for this
 //! pass, and what is left is found by the next one.
 
+use super::agreed::ReasonToWait;
 use super::remove::DueObject;
 use super::remover::{Remover, RuledBucket};
 use super::rows::{BucketRow, PageMarker};
@@ -48,10 +49,19 @@ impl BucketWalk {
         &self.bucket
     }
 
+    /// What comes is judged by this second, if it is no later than what came before was judged by.
+    pub(super) fn judge_by(&mut self, now: u64) {
+        self.bucket.now = self.bucket.now.min(now);
+    }
+
     /// Leaves the rest for the next pass.
-    pub(super) fn leave(&self, remover: &Remover, why: impl std::fmt::Display) -> LifecycleFigures {
-        let why = format_args!("{why}; the rest of the bucket waits for the next pass");
-        remover.failures.note_item(self.bucket.path.path(), why);
+    pub(super) fn leave(&self, remover: &Remover, why: &ReasonToWait) -> LifecycleFigures {
+        let bucket = self.bucket.path.path();
+        let words = format!("{why}; the rest of the bucket waits for the next pass");
+        match why {
+            ReasonToWait::Clocks(differ) => remover.failures.note_at(differ.place.clone(), bucket, words),
+            ReasonToWait::Rules(_) | ReasonToWait::Listing(_) => remover.failures.note_item(bucket, words),
+        }
         LifecycleFigures {
             failed: 1,
             ..LifecycleFigures::default()
@@ -84,7 +94,7 @@ impl BucketWalk {
                 }
                 (figures, self.stage != Stage::Over)
             }
-            Err(error) => (self.leave(remover, error.answer()), false),
+            Err(error) => (self.leave(remover, &ReasonToWait::Listing(error.answer())), false),
         }
     }
 

@@ -4,22 +4,24 @@
 //! walked in pages, and what is due is deleted through upkeep's own gateway.
 //! Always holds: what goes is the version that was looked at, never what was written after; where versions are kept,
 //! the current one stays behind a delete marker; a bucket is worked on by one of its primaries at a time, each pass by
-//! another one, so that none depends on one drive; rules count while the bucket's servers agree on them; memory is that
-//! of a page; after a crash everything is judged anew.
+//! another one, so that none depends on one drive; rules count while the bucket's servers agree on them and on the
+//! time; memory is that of a page; after a crash everything is judged anew.
 //! Deliberately absent: what rules mean (`lifecycle`), how the gateway keeps versions (`features`).
 //!
 //! | question | file |
 //! |---|---|
-//! | whether its servers agree on its rules | `agreed.rs` |
+//! | whether its servers agree on its rules | `agreed.rs`, on the time `clocks.rs` |
 //! | a bucket, page after page | `bucket.rs`, its rows `rows.rs` |
 //! | how an object or a version goes | `remove.rs` |
 //! | uploads that were never completed, and parts | `uploads.rs` |
 //! | what deletions take | `remover.rs` |
 //!
-//! Tests: beside the code, `tests/clients/test_boto3_lifecycle_pass.py`.
+//! Tests: beside the code, `crates/upkeep/tests/container_lifecycle.rs`,
+//! `tests/clients/test_boto3_lifecycle_pass.py`.
 
 mod agreed;
 mod bucket;
+mod clocks;
 mod remove;
 mod remover;
 mod rows;
@@ -57,6 +59,8 @@ pub struct LifecycleOptions {
     pub page: usize,
     /// How long a day of the rules is.
     pub day: DayLength,
+    /// How far the clocks of a bucket's servers may be from this machine's.
+    pub max_clock_skew: Duration,
     /// From one pass to the next.
     pub interval: Duration,
     /// In how many parts the work is divided; 0 for one.
@@ -273,9 +277,12 @@ impl WalkJob for ContainerLifecycle {
                 (outcome, walk)
             }
             LifecycleItem::Walking(mut walk) => {
-                let (outcome, has_more) = match self.reason_to_wait(walk.bucket()).await {
-                    None => walk.step(&self.remover).await,
-                    Some(why) => (walk.leave(&self.remover, why), false),
+                let (outcome, has_more) = match self.agreed_time(walk.bucket()).await {
+                    Ok(now) => {
+                        walk.judge_by(now);
+                        walk.step(&self.remover).await
+                    }
+                    Err(why) => (walk.leave(&self.remover, &why), false),
                 };
                 (outcome, has_more.then_some(walk))
             }
