@@ -5,7 +5,8 @@
 //! directories of one level, or works on some items at the same time. Every [`WalkJob`] is an [`UpkeepJob`].
 //! Always holds: devices come one after the other, and directories depth first, so that what is listed but not worked
 //! on is one directory per level; a walk may be stopped between any two steps and goes on there; an item that is not
-//! finished is the next that is worked on; a directory that cannot be listed costs its content, not the pass.
+//! finished is the next that is worked on, or where the job says so waits until all of the device has been looked at,
+//! and takes turns with the others that wait; a directory that cannot be listed costs its content, not the pass.
 //! Deliberately absent: pace (`frame.rs`), positions that outlive the process (`object_auditor/position.rs`). Two jobs
 //! go another way: the object-updater has one batch from all devices in work while it reads the next, and the
 //! object-replicator takes partitions of all devices in turns.
@@ -49,6 +50,12 @@ pub(crate) trait WalkJob: KeepsWalk + Send + Sync + Sized + 'static {
     /// Items that are worked on at the same time.
     fn items_at_once(&self) -> usize {
         1
+    }
+
+    /// How many unfinished items wait at the same time for others of their device, so that none holds up all; 0 where
+    /// an unfinished one goes on at once. When so many wait the walk and they have every second step each.
+    fn unfinished_at_once(&self) -> usize {
+        0
     }
 
     /// Works on an item, beside others.
@@ -95,7 +102,7 @@ pub(crate) enum DirectoryContents<J: WalkJob> {
 pub(crate) struct WorkedItem<J: WalkJob> {
     /// What came of it.
     pub(crate) outcome: J::Outcome,
-    /// What is left of the item: it is worked on again in the next step.
+    /// What is left of the item: it is worked on again in the next step, or when it is its turn.
     pub(crate) rest: Option<J::Item>,
 }
 
@@ -196,6 +203,10 @@ struct DeviceWalk<J: WalkJob> {
     /// Directories that are not listed yet, the deepest level last.
     levels: Vec<VecDeque<J::Directory>>,
     items: VecDeque<J::Item>,
+    /// Unfinished items, the one whose turn is next in front.
+    waiting: VecDeque<J::Item>,
+    /// The last step was a turn of those.
+    was_turn: bool,
 }
 
 #[async_trait::async_trait]
@@ -240,6 +251,8 @@ impl<J: WalkJob> DeviceWalk<J> {
             device: None,
             levels: vec![],
             items: VecDeque::new(),
+            waiting: VecDeque::new(),
+            was_turn: false,
         }
     }
 
@@ -247,11 +260,20 @@ impl<J: WalkJob> DeviceWalk<J> {
         let Some(device) = self.device.clone() else {
             return self.next_device(job).await;
         };
-        if !self.items.is_empty() {
-            return self.work(job, &device).await;
-        }
         while self.levels.last().is_some_and(VecDeque::is_empty) {
             self.levels.pop();
+        }
+        let is_looked_over = self.items.is_empty() && self.levels.is_empty();
+        let are_many = self.waiting.len() >= job.unfinished_at_once() && !self.was_turn;
+        self.was_turn = !self.waiting.is_empty() && (is_looked_over || are_many);
+        if self.was_turn {
+            let item = self.waiting.pop_front();
+            return self.work(job, &device, item.into_iter().collect()).await;
+        }
+        if !self.items.is_empty() {
+            let count = job.items_at_once().clamp(1, self.items.len());
+            let items = self.items.drain(..count).collect();
+            return self.work(job, &device, items).await;
         }
         let Some(level) = self.levels.last_mut() else {
             return self.next_device(job).await;
@@ -288,10 +310,9 @@ impl<J: WalkJob> DeviceWalk<J> {
         UpkeepStep::LOOKED
     }
 
-    async fn work(&mut self, job: &mut J, device: &J::Device) -> UpkeepStep {
-        let count = job.items_at_once().clamp(1, self.items.len());
+    async fn work(&mut self, job: &mut J, device: &J::Device, items: Vec<J::Item>) -> UpkeepStep {
         let shared = &*job;
-        let work = self.items.drain(..count).map(|item| shared.work(device, item));
+        let work = items.into_iter().map(|item| shared.work(device, item));
         let worked = join_all(work).await;
         let (mut done, mut failed, mut unfinished) = (0, 0, vec![]);
         for WorkedItem { outcome, rest } in worked {
@@ -304,7 +325,10 @@ impl<J: WalkJob> DeviceWalk<J> {
                 self.leave_device();
             }
         }
-        for item in unfinished.into_iter().rev() {
+        let room = job.unfinished_at_once().saturating_sub(self.waiting.len());
+        let at_once = unfinished.split_off(room.min(unfinished.len()));
+        self.waiting.extend(unfinished);
+        for item in at_once.into_iter().rev() {
             self.items.push_front(item);
         }
         UpkeepStep::Did { done, failed }
@@ -314,6 +338,7 @@ impl<J: WalkJob> DeviceWalk<J> {
     fn leave_device(&mut self) {
         self.levels.clear();
         self.items.clear();
+        self.waiting.clear();
     }
 }
 
@@ -394,5 +419,72 @@ mod tests {
         assert_eq!(job.log.join(" "), expected);
         assert_eq!((done, failed), (6, 3));
         assert!(job.state.walk.is_none(), "the next step begins anew");
+    }
+
+    /// Two partitions of items that need so many steps.
+    struct TakingTurns {
+        state: WalkState<Self>,
+        at_once: usize,
+        log: Vec<String>,
+    }
+
+    keeps_walk!(TakingTurns);
+
+    #[async_trait::async_trait]
+    impl WalkJob for TakingTurns {
+        type Device = ();
+        type Directory = Vec<(&'static str, u32)>;
+        type Item = (&'static str, u32);
+        type Outcome = &'static str;
+
+        async fn begin(&mut self) -> Vec<String> {
+            vec!["sda".into()]
+        }
+
+        async fn open(&mut self, _: String) -> OpenedDevice<Self> {
+            OpenedDevice::Here((), vec![vec![("a", 3), ("b", 2)], vec![("c", 1), ("d", 3), ("e", 1)]])
+        }
+
+        async fn list(&mut self, (): &(), directories: Vec<Self::Directory>) -> DirectoryContents<Self> {
+            DirectoryContents::Items(directories.concat())
+        }
+
+        fn unfinished_at_once(&self) -> usize {
+            self.at_once
+        }
+
+        async fn work(&self, (): &(), (item, steps): Self::Item) -> WorkedItem<Self> {
+            WorkedItem {
+                outcome: item,
+                rest: (steps > 1).then(|| (item, steps - 1)),
+            }
+        }
+
+        fn count(&mut self, (): &(), outcome: &'static str) -> ItemCount {
+            self.log.push(outcome.to_owned());
+            ItemCount::DONE
+        }
+
+        fn close(&mut self, (): ()) {
+            self.log.push("-".into());
+        }
+    }
+
+    #[tokio::test]
+    async fn unfinished_items_take_turns_where_the_job_says_so() {
+        for (at_once, expected) in [
+            (0, "a a a b b c d d d e -"),
+            (9, "a b c d e a b d a d -"),
+            // With two that wait the walk has every second step: here the listing of the second partition is one.
+            (2, "a b a b c d a e d d -"),
+        ] {
+            let mut job = TakingTurns {
+                state: WalkState::new("turns", Disks::new(World::real(), "/nowhere", false)),
+                at_once,
+                log: vec![],
+            };
+            while job.step().await != UpkeepStep::PassOver {}
+            assert_eq!(job.log.join(" "), expected, "{at_once}");
+        }
     }
 }

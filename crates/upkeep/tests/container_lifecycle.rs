@@ -187,6 +187,15 @@ impl Site {
 
     /// A bucket with this rule.
     fn bucket(&self, name: &str, rule: LifecycleRule) {
+        self.create(name, rule, &[]);
+    }
+
+    /// One that keeps versions.
+    fn versioned(&self, name: &str, rule: LifecycleRule) {
+        self.create(name, rule, &[("x-container-sysmeta-versions-container", "v")]);
+    }
+
+    fn create(&self, name: &str, rule: LifecycleRule, more: &[(&'static str, &str)]) {
         let hash = HASH().container("a", name);
         let location = Location::new(self.dir.path().join("sd0"), Kind::Container, hash.partition(4), hash);
         let broker = Broker::create(
@@ -204,8 +213,12 @@ impl Site {
         let timestamp = Timestamp::from_seconds(1_700_000_001);
         let mut updates = Metadata::default();
         updates.set(RULES, text.clone(), timestamp);
+        let mut headers = vec![("x-container-sysmeta-s3api-lifecycle-0", text)];
+        for (name, value) in more {
+            updates.set(*name, *value, timestamp);
+            headers.push((name, (*value).to_owned()));
+        }
         broker.unwrap().update_metadata(&updates).unwrap();
-        let headers = vec![("x-container-sysmeta-s3api-lifecycle-0", text)];
         self.servers.buckets.lock().insert(format!("/a/{name}"), headers);
     }
 
@@ -217,6 +230,49 @@ impl Site {
         let headers = vec![("x-timestamp", written.internal())];
         self.gateway.objects.lock().insert(format!("{path}/{key}"), headers);
         self.gateway.listings.lock().entry(path).or_default().push(row);
+    }
+
+    /// A row of a listing, and what is found there.
+    fn put(&self, container: &str, mut row: Value, query: &str, age: u64, headers: &[(&'static str, &str)]) {
+        let written = Timestamp::from_seconds(now() - age);
+        row["last_modified"] = written.iso().into();
+        let path = format!("/v1/a/{container}");
+        let object = format!("{path}/{}{query}", row["name"].as_str().unwrap());
+        let mut found = vec![("x-backend-data-timestamp", written.internal())];
+        found.extend(headers.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        self.gateway.objects.lock().insert(object, found);
+        self.gateway.listings.lock().entry(path).or_default().push(row);
+    }
+
+    /// The marker of an upload of `k`, and so many parts, all that many seconds old.
+    fn upload(&self, bucket: &str, id: &str, parts: usize, [marker_age, parts_age]: [u64; 2]) {
+        let container = format!("{bucket}+segments");
+        let of_marker = [("x-object-sysmeta-s3api-has-content-type", "no")];
+        self.put(
+            &container,
+            json!({"name": format!("k/{id}")}),
+            "",
+            marker_age,
+            &of_marker,
+        );
+        for part in 1..=parts {
+            self.put(
+                &container,
+                json!({"name": format!("k/{id}/{part}")}),
+                "",
+                parts_age,
+                &[],
+            );
+        }
+    }
+
+    /// Versions of `k`, newest first; the newest is so old.
+    fn versions(&self, bucket: &str, count: u64, age: u64, headers: &[(&'static str, &str)]) {
+        for number in 0..count {
+            let id = Timestamp::from_seconds(now() - age - number).normal();
+            let row = json!({"name": "k", "version_id": id});
+            self.put(bucket, row, &format!("?version-id={id}"), age + number, headers);
+        }
     }
 
     /// A pass: done and failed.
@@ -285,4 +341,81 @@ async fn the_clocks_of_the_buckets_servers_count() {
     *site.servers.behind.lock() = 0;
     assert_eq!(site.pass().await, (1, 0));
     assert_eq!(site.gateway.asked("DELETE"), ["DELETE /v1/a/b/due"]);
+}
+
+fn ends_uploads() -> LifecycleRule {
+    LifecycleRule {
+        is_enabled: true,
+        abort_after_days: Some(1),
+        ..LifecycleRule::default()
+    }
+}
+
+/// A bucket with much to do holds up no other, and a key with many versions and uploads costs their sum at most.
+#[tokio::test]
+async fn buckets_take_turns_and_versions_are_looked_at_once() {
+    let mut site = Site::new(10);
+    site.versioned("heavy", ends_uploads());
+    site.versions("heavy", 25, 5, &[]);
+    for number in 0..20 {
+        site.upload("heavy", &format!("u{number:02}"), 1, [DAY + 20, DAY + 20]);
+    }
+    for number in 0..8 {
+        let bucket = format!("b{number}");
+        site.bucket(&bucket, expires(1));
+        site.object(&bucket, "due", DAY + 20);
+    }
+    assert_eq!(site.pass().await, (28, 0));
+    let asked = site.gateway.asked("");
+    let place = |what: &str| asked.iter().position(|line| line == what).unwrap();
+    for number in 0..8 {
+        let expired = place(&format!("DELETE /v1/a/b{number}/due"));
+        assert!(expired < place("DELETE /v1/a/heavy+segments/k/u00"), "{number}");
+    }
+    let looks = asked.iter().filter(|line| line.contains("?version-id=")).count();
+    assert_eq!(looks, 25);
+}
+
+/// What is older than an upload was not made by it.
+#[tokio::test]
+async fn older_versions_are_not_looked_at() {
+    let mut site = Site::new(10);
+    site.versioned("b", ends_uploads());
+    site.versions("b", 25, DAY + 5000, &[]);
+    for number in 0..3 {
+        site.upload("b", &format!("u{number}"), 0, [DAY + 20, 0]);
+    }
+    assert_eq!(site.pass().await, (3, 0));
+    let asked = site.gateway.asked("HEAD");
+    assert!(!asked.iter().any(|line| line.contains("?version-id=")), "{asked:?}");
+}
+
+/// The marker of an upload is written anew when what it made is about to be deleted: after a crash in between it is
+/// younger than the version whose parts must stay.
+#[tokio::test]
+async fn parts_of_a_version_stay_whose_upload_is_open_again() {
+    let mut site = Site::new(10);
+    site.versioned("b", ends_uploads());
+    site.upload("b", "u", 2, [DAY + 20, DAY + 9000]);
+    site.versions("b", 1, DAY + 8000, &[("x-object-sysmeta-s3api-upload-id", "u")]);
+    assert_eq!(site.pass().await, (0, 0));
+    assert_eq!(site.gateway.asked("DELETE"), ["DELETE /v1/a/b+segments/k/u"]);
+}
+
+/// A step deletes a page of parts, so that a shutdown waits for no more.
+#[tokio::test]
+async fn an_upload_of_many_parts_ends_in_steps() {
+    let mut site = Site::new(2);
+    site.bucket("b", ends_uploads());
+    site.upload("b", "u", 5, [DAY + 20, DAY + 20]);
+    let mut most = 0;
+    let mut all = vec![];
+    while site.job.step().await != UpkeepStep::PassOver {
+        let deleted = site.gateway.asked("DELETE");
+        most = most.max(deleted.len());
+        all.extend(deleted);
+    }
+    assert!(most <= 2, "{most}");
+    assert_eq!(all.len(), 6);
+    assert_eq!(all[5], "DELETE /v1/a/b+segments/k/u");
 }

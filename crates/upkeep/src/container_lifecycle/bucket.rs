@@ -1,18 +1,23 @@
 //! A bucket, page after page: first its objects or versions, then its uploads.
 //!
-//! Always holds: a step lists one page and does what is due in it; a page that cannot be had ends the bucket for this
-//! pass, and what is left is found by the next one.
+//! Always holds: a step lists one page, or does some of what is due in it, and a shutdown and other buckets wait for no
+//! more than that; a page that cannot be had ends the bucket for this pass, and what is left is found by the next one.
 
 use super::agreed::ReasonToWait;
 use super::remove::DueObject;
 use super::remover::{Remover, RuledBucket};
 use super::rows::{BucketRow, PageMarker};
+use super::uploads::UploadsToEnd;
 use super::{LifecycleFigures, NAME};
 use crate::internal_client::UnexpectedStatus;
 use futures_util::StreamExt;
 use futures_util::stream;
 use lifecycle::{KeyHistory, KnownTags, VersionFate};
+use std::collections::VecDeque;
 use vocabulary::EntityPath;
+
+/// Deletions of a step, for each that goes on at the same time.
+const ROUNDS: usize = 8;
 
 /// What is being listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +35,9 @@ pub(crate) struct BucketWalk {
     history: KeyHistory,
     /// A delete marker that goes if the next row is of another key.
     marker_if_last: Option<DueObject>,
+    /// What of the last page is due, or may be.
+    due: VecDeque<DueObject>,
+    uploads: UploadsToEnd,
 }
 
 impl BucketWalk {
@@ -41,6 +49,8 @@ impl BucketWalk {
             marker: PageMarker::default(),
             history: KeyHistory::default(),
             marker_if_last: None,
+            due: VecDeque::new(),
+            uploads: UploadsToEnd::default(),
         }
     }
 
@@ -68,34 +78,43 @@ impl BucketWalk {
         }
     }
 
-    /// Works on a page; whether there are more.
+    /// Works on some of a page, or lists the next; whether there is more to do.
     pub(super) async fn step(&mut self, remover: &Remover) -> (LifecycleFigures, bool) {
-        let page = match self.stage {
-            Stage::Objects if !self.bucket.rules.concern_objects() => Ok((vec![], LifecycleFigures::default())),
+        if !self.due.is_empty() {
+            return (self.attend_some(remover).await, true);
+        }
+        if !self.uploads.is_empty() {
+            return (remover.end_next(&self.bucket, &mut self.uploads).await, true);
+        }
+        let rows = match self.stage {
+            Stage::Objects if !self.bucket.rules.concern_objects() => Ok(vec![]),
             Stage::Objects => self.objects(remover).await,
-            Stage::Uploads if !self.bucket.rules.concern_uploads() => Ok((vec![], LifecycleFigures::default())),
+            Stage::Uploads if !self.bucket.rules.concern_uploads() => Ok(vec![]),
             Stage::Uploads => self.uploads(remover).await,
             Stage::Over => return (LifecycleFigures::default(), false),
         };
-        match page {
-            Ok((rows, figures)) => {
-                match rows.last() {
-                    Some(last) => {
-                        self.marker.name = last.name().to_owned();
-                        self.marker.version = last.version_id().to_owned();
-                    }
-                    None => {
-                        self.marker = PageMarker::default();
-                        self.stage = match self.stage {
-                            Stage::Objects => Stage::Uploads,
-                            Stage::Uploads | Stage::Over => Stage::Over,
-                        };
-                    }
-                }
-                (figures, self.stage != Stage::Over)
+        let rows = match rows {
+            Ok(rows) => rows,
+            Err(error) => return (self.leave(remover, &ReasonToWait::Listing(error.answer())), false),
+        };
+        match rows.last() {
+            Some(last) => {
+                self.marker.name = last.name().to_owned();
+                self.marker.version = last.version_id().to_owned();
             }
-            Err(error) => (self.leave(remover, &ReasonToWait::Listing(error.answer())), false),
+            None => {
+                self.marker = PageMarker::default();
+                self.stage = match self.stage {
+                    Stage::Objects => Stage::Uploads,
+                    Stage::Uploads | Stage::Over => Stage::Over,
+                };
+            }
         }
+        let figures = LifecycleFigures {
+            looked_at: rows.len() as u64,
+            ..LifecycleFigures::default()
+        };
+        (figures, self.stage != Stage::Over)
     }
 
     async fn page(
@@ -111,23 +130,26 @@ impl BucketWalk {
         remover.client.listing(path, query, is_behind).await
     }
 
-    async fn objects(&mut self, remover: &Remover) -> Result<(Vec<BucketRow>, LifecycleFigures), UnexpectedStatus> {
+    async fn objects(&mut self, remover: &Remover) -> Result<Vec<BucketRow>, UnexpectedStatus> {
         let rows = self
             .page(remover, &self.bucket.path, self.bucket.keeps_versions)
             .await?;
-        let due = self.judge(&rows);
-        let mut figures = LifecycleFigures {
-            looked_at: rows.len() as u64,
-            ..LifecycleFigures::default()
-        };
+        self.due = self.judge(&rows).into();
+        Ok(rows)
+    }
+
+    /// Does some of what is due.
+    async fn attend_some(&mut self, remover: &Remover) -> LifecycleFigures {
+        let count = remover.concurrency.saturating_mul(ROUNDS).min(self.due.len());
         let bucket = &self.bucket;
-        let working = due.into_iter().map(|due| remover.attend(bucket, due));
+        let working = self.due.drain(..count).map(|due| remover.attend(bucket, due));
         let working: Vec<_> = working.collect();
         let mut working = stream::iter(working).buffer_unordered(remover.concurrency);
+        let mut figures = LifecycleFigures::default();
         while let Some(done) = working.next().await {
             figures.add(done);
         }
-        Ok((rows, figures))
+        figures
     }
 
     /// What in a page is due, or may be.
@@ -166,18 +188,11 @@ impl BucketWalk {
         due
     }
 
-    async fn uploads(&mut self, remover: &Remover) -> Result<(Vec<BucketRow>, LifecycleFigures), UnexpectedStatus> {
+    async fn uploads(&mut self, remover: &Remover) -> Result<Vec<BucketRow>, UnexpectedStatus> {
         let rows = self.page(remover, &remover.parts_of(&self.bucket.path), false).await?;
-        let mut figures = LifecycleFigures {
-            looked_at: rows.len() as u64,
-            ..LifecycleFigures::default()
-        };
-        for row in &rows {
-            if let Some(upload) = self.bucket.due_upload(row) {
-                figures.add(remover.abort(&self.bucket, &upload).await);
-            }
-        }
-        Ok((rows, figures))
+        let due = rows.iter().filter_map(|row| self.bucket.due_upload(row));
+        self.uploads.extend(due);
+        Ok(rows)
     }
 }
 

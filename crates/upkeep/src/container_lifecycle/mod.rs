@@ -5,7 +5,7 @@
 //! Always holds: what goes is the version that was looked at, never what was written after; where versions are kept,
 //! the current one stays behind a delete marker; a bucket is worked on by one of its primaries at a time, each pass by
 //! another one, so that none depends on one drive; rules count while the bucket's servers agree on them and on the
-//! time; memory is that of a page; after a crash everything is judged anew.
+//! time; buckets take turns; memory is that of a page of so many of them; after a crash everything is judged anew.
 //! Deliberately absent: what rules mean (`lifecycle`), how the gateway keeps versions (`features`).
 //!
 //! | question | file |
@@ -13,7 +13,7 @@
 //! | whether its servers agree on its rules | `agreed.rs`, on the time `clocks.rs` |
 //! | a bucket, page after page | `bucket.rs`, its rows `rows.rs` |
 //! | how an object or a version goes | `remove.rs` |
-//! | uploads that were never completed, and parts | `uploads.rs` |
+//! | uploads that were never completed, and parts | `uploads.rs`, whether they became an object `standing.rs` |
 //! | what deletions take | `remover.rs` |
 //!
 //! Tests: beside the code, `crates/upkeep/tests/container_lifecycle.rs`,
@@ -25,6 +25,7 @@ mod clocks;
 mod remove;
 mod remover;
 mod rows;
+mod standing;
 mod uploads;
 
 use crate::internal_client::InternalClient;
@@ -47,6 +48,9 @@ use vocabulary::names::RESERVED;
 use vocabulary::{EntityPath, Partition};
 
 const NAME: &str = "container-lifecycle";
+/// Buckets of a device that take turns, a step each: one that has much to do must not hold up others. Each of them has
+/// up to a page of what is due in memory.
+const MOST_BUCKETS: usize = 64;
 /// Names the hidden container of one that keeps versions.
 const VERSIONS: &str = "x-container-sysmeta-versions-container";
 
@@ -264,6 +268,10 @@ impl WalkJob for ContainerLifecycle {
         let in_partition = |root: &DeviceRoot, partition| Location::in_partition(root, Kind::Container, partition);
         let found = device.databases_in(partitions, in_partition).await;
         DirectoryContents::Items(found.into_iter().map(LifecycleItem::Found).collect())
+    }
+
+    fn unfinished_at_once(&self) -> usize {
+        MOST_BUCKETS
     }
 
     async fn work(&self, device: &OpenDevice, item: LifecycleItem) -> WorkedItem<Self> {

@@ -20,6 +20,7 @@
 use super::LifecycleFigures;
 use super::remover::{DueUpload, Remover, RuledBucket, UPLOAD_OF_OBJECT};
 use super::rows::NULL;
+use super::standing::CLOCKS_DIFFER;
 use crate::internal_client::{InternalRequest, UnexpectedStatus};
 use http::{HeaderMap, HeaderName, Method};
 use lifecycle::{KnownTags, PlacedVersion, VersionFate, read_tags};
@@ -30,8 +31,6 @@ use vocabulary::names::quote;
 use vocabulary::timestamp::TICKS_PER_SECOND;
 use vocabulary::{EntityPath, Timestamp};
 
-/// Seconds by which the clocks of gateways may differ without a loss.
-const CLOCKS_DIFFER: u64 = 3600;
 const VERSION_ID: HeaderName = HeaderName::from_static("x-object-version-id");
 
 /// What is due in a bucket, or may be.

@@ -5,29 +5,32 @@
 //! bucket+segments/KEY/UPLOAD/NUMBER  a part
 //! ```
 //! An upload is ended under the key's write lock, which completions take, too: its parts go, then its marker, so that
-//! after a crash the upload is found again. Of one that has become an object those parts go that the object does not
-//! name, where it says which are its own.
+//! after a crash the upload is found again. Of one that has become an object (`standing.rs`) those parts go that the
+//! object does not name, where it says which are its own.
+//! A step takes a lock of its own, and deletes a page of parts or looks at a page of versions. The next one looks at
+//! everything anew, but for what does not change.
 //! Always holds: parts of an object that was made by the upload stay, whatever its marker says; no part goes when the
 //! lock may have been lost; what is no marker of an upload stays.
 //! Source: what OpenStack's s3api stores, as `crates/s3/src/operations/multipart/` keeps it.
 
 use super::LifecycleFigures;
-use super::remover::{DueUpload, HeldKeyLock, KeyLockRefusal, Remover, RuledBucket, UPLOAD_OF_OBJECT};
+use super::remover::{DueUpload, HeldKeyLock, KeyLockRefusal, Remover, RuledBucket};
 use super::rows::{BucketRow, PageMarker};
+use super::standing::{KeyStanding, KnownVersions, may_have_made_since};
 use crate::internal_client::{InternalRequest, UnexpectedStatus};
 use futures_util::StreamExt;
 use futures_util::stream;
 use http::{HeaderName, Method};
 use peer::message::header_names::X_NEWEST;
-use vocabulary::names::quote;
+use std::collections::VecDeque;
 use vocabulary::{EntityPath, PartNumbers};
 
 /// Behind a bucket's name: the container of its parts.
 const SEGMENTS: &str = "+segments";
 /// Whether the client of an upload named a content type: of uploads alone.
 const HAS_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-has-content-type");
-/// The numbers of an object's parts.
-const NUMBERS_OF_OBJECT: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-part-numbers");
+/// Steps of an upload in a pass: its client may send parts, or make versions, as fast as they are seen to.
+const MOST_STEPS: u32 = 100;
 
 impl RuledBucket {
     /// The upload whose marker this row is, if it is due.
@@ -38,17 +41,6 @@ impl RuledBucket {
     }
 }
 
-/// What a key is, as far as an upload of it goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum KeyStanding {
-    /// There is no object.
-    Nothing,
-    /// Objects or versions that others have made.
-    MadeOtherwise,
-    /// The upload made the object, or a version of it; of parts with these numbers, where it says them.
-    MadeByIt(Option<PartNumbers>),
-}
-
 /// What came of ending an upload.
 enum Ended {
     Done,
@@ -57,6 +49,41 @@ enum Ended {
     /// It is none.
     NoUpload,
     /// It could not be kept from being completed.
+    NotAlone,
+    /// There is more to do.
+    Partly,
+}
+
+/// Uploads of a page that are due, and how far the first of them has got.
+#[derive(Default)]
+pub(super) struct UploadsToEnd {
+    due: VecDeque<DueUpload>,
+    /// Steps that the first one has taken.
+    steps: u32,
+    /// The versions of the key of the first one, and perhaps of the next.
+    versions: KnownVersions,
+}
+
+impl UploadsToEnd {
+    /// These come next.
+    pub(super) fn extend(&mut self, uploads: impl Iterator<Item = DueUpload>) {
+        self.due.extend(uploads);
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.due.is_empty()
+    }
+}
+
+/// What came of removing parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PartsRemoval {
+    /// All that were to go have gone.
+    Done,
+    /// Some have.
+    Partly,
+    /// The lock may have been lost.
     NotAlone,
 }
 
@@ -72,35 +99,47 @@ impl Remover {
             .with_object(format!("{}/{}", upload.key, upload.id))
     }
 
-    /// Ends an upload that is due.
-    pub(super) async fn abort(&self, bucket: &RuledBucket, upload: &DueUpload) -> LifecycleFigures {
+    /// Goes on with the first upload.
+    pub(super) async fn end_next(&self, bucket: &RuledBucket, uploads: &mut UploadsToEnd) -> LifecycleFigures {
         let mut figures = LifecycleFigures::default();
-        match self.end(bucket, upload).await {
+        let Some(upload) = uploads.due.front() else {
+            return figures;
+        };
+        let fail = |why: &str| {
+            let what = self.marker_of(&bucket.path, upload).path();
+            self.failures.note_item(what, why);
+            1
+        };
+        uploads.steps += 1;
+        match self.end(bucket, upload, &mut uploads.versions).await {
+            Ok(Ended::Partly) if uploads.steps < MOST_STEPS => return figures,
+            Ok(Ended::Partly) => figures.failed = fail("it has more parts and versions than a pass sees to"),
             Ok(Ended::Done) => figures.uploads = 1,
             Ok(Ended::Completed) => figures.changed = 1,
             Ok(Ended::NoUpload) => {}
             Ok(Ended::NotAlone) => {
-                figures.failed = 1;
-                let what = self.marker_of(&bucket.path, upload).path();
-                self.failures
-                    .note_item(what, "its key is locked by other requests, or too few servers answer");
+                figures.failed = fail("its key is locked by other requests, or too few servers answer");
             }
-            Err(error) => {
-                figures.failed = 1;
-                let what = self.marker_of(&bucket.path, upload).path();
-                self.failures.note_item(what, error.answer());
-            }
+            Err(error) => figures.failed = fail(&error.answer()),
         }
+        uploads.due.pop_front();
+        uploads.steps = 0;
         figures
     }
 
-    async fn end(&self, bucket: &RuledBucket, upload: &DueUpload) -> Result<Ended, UnexpectedStatus> {
+    async fn end(
+        &self,
+        bucket: &RuledBucket,
+        upload: &DueUpload,
+        versions: &mut KnownVersions,
+    ) -> Result<Ended, UnexpectedStatus> {
         let key = bucket.path.with_object(upload.key.as_str());
         let lock = match self.locks.take(key, bucket.policy).await {
             Ok(lock) => Some(lock),
             Err(KeyLockRefusal::Unknown) => None,
             Err(KeyLockRefusal::Held) => return Ok(Ended::NotAlone),
         };
+        let lock = lock.as_deref();
         let head = InternalRequest::new(Method::HEAD, self.marker_of(&bucket.path, upload)).with(X_NEWEST, "true");
         let marker = self.client.ask(&head, &[2, 404]).await?;
         if !marker.status().is_success() {
@@ -110,81 +149,40 @@ impl Remover {
         if !marker.headers().contains_key(HAS_CONTENT_TYPE) {
             return Ok(Ended::NoUpload);
         }
-        match self.standing(bucket, upload).await? {
+        let parts = self.part_rows(&bucket.path, upload).await?;
+        let since = may_have_made_since(marker.headers(), &parts);
+        match self.standing(bucket, upload, since, versions, lock).await? {
             KeyStanding::MadeByIt(numbers) => {
-                if let Some(numbers) = numbers
-                    && !self.remove_others(bucket, upload, &numbers, lock.as_deref()).await?
-                {
-                    return Ok(Ended::NotAlone);
-                }
-                self.close(&bucket.path, upload).await?;
-                return Ok(Ended::Completed);
+                let removal = match &numbers {
+                    Some(numbers) => self.remove_others(bucket, upload, numbers, lock).await?,
+                    None => PartsRemoval::Done,
+                };
+                return match removal {
+                    PartsRemoval::Done => {
+                        self.close(&bucket.path, upload).await?;
+                        Ok(Ended::Completed)
+                    }
+                    PartsRemoval::Partly => Ok(Ended::Partly),
+                    PartsRemoval::NotAlone => Ok(Ended::NotAlone),
+                };
             }
-            KeyStanding::Nothing if lock.as_ref().is_some_and(|lock| lock.is_there()) => return Ok(Ended::NotAlone),
+            KeyStanding::Unknown => return Ok(Ended::Partly),
+            KeyStanding::NotAlone => return Ok(Ended::NotAlone),
+            KeyStanding::Nothing if lock.is_some_and(HeldKeyLock::is_there) => return Ok(Ended::NotAlone),
             KeyStanding::Nothing | KeyStanding::MadeOtherwise => {}
         }
-        loop {
-            let rows = self.part_rows(&bucket.path, upload).await?;
-            let was_alone = match &lock {
-                Some(lock) => lock.keep().await,
-                None => true,
-            };
-            if !was_alone {
-                return Ok(Ended::NotAlone);
-            }
-            if !self.delete_rows(&bucket.path, &rows).await? {
-                break;
-            }
+        if let Some(lock) = lock
+            && !lock.keep().await
+        {
+            return Ok(Ended::NotAlone);
+        }
+        if self.delete_rows(&bucket.path, &parts).await? && parts.len() >= self.page {
+            return Ok(Ended::Partly);
         }
         self.close(&bucket.path, upload).await?;
         // A part may have come beside the marker's deletion; one that comes later its gateway deletes.
         self.remove_parts(&bucket.path, upload).await?;
         Ok(Ended::Done)
-    }
-
-    /// What the key is, its versions included.
-    async fn standing(&self, bucket: &RuledBucket, upload: &DueUpload) -> Result<KeyStanding, UnexpectedStatus> {
-        // Where container servers do not answer, a gateway finds no object either.
-        let container = InternalRequest::new(Method::HEAD, bucket.path.clone());
-        self.client.tell(&container, &[2]).await?;
-        let key = bucket.path.with_object(upload.key.as_str());
-        let mut queries = vec![String::new()];
-        let mut standing = KeyStanding::Nothing;
-        // Pages of its versions, all of which may be made by it.
-        let mut marker = bucket.keeps_versions.then(PageMarker::default);
-        loop {
-            for query in queries {
-                let look = InternalRequest {
-                    query,
-                    ..InternalRequest::new(Method::HEAD, key.clone())
-                };
-                let found = (self.client.ask(&look.with(X_NEWEST, "true"), &[2, 404, 405])).await?;
-                let made_by = found.headers().get(UPLOAD_OF_OBJECT);
-                if made_by.is_some_and(|made_by| made_by.as_bytes() == upload.id.as_bytes()) {
-                    let numbers = found.headers().get(NUMBERS_OF_OBJECT);
-                    let numbers = numbers.and_then(|numbers| numbers.to_str().ok()?.parse().ok());
-                    return Ok(KeyStanding::MadeByIt(numbers));
-                }
-                if found.status().is_success() {
-                    standing = KeyStanding::MadeOtherwise;
-                }
-            }
-            let Some(behind) = marker else {
-                return Ok(standing);
-            };
-            let query = behind.query(&upload.key, self.page, true);
-            let is_behind = |rows: &[BucketRow]| rows.last().is_none_or(|last| behind.is_before(last, true));
-            let rows: Vec<BucketRow> = self.client.listing(&bucket.path, query, is_behind).await?;
-            let versions = rows.iter().filter(|row| row.name() == upload.key);
-            queries = versions
-                .map(|row| format!("version-id={}", quote(row.version_id())))
-                .collect();
-            let last = rows.last().filter(|last| last.name() == upload.key);
-            marker = last.map(|last| PageMarker {
-                name: last.name().to_owned(),
-                version: last.version_id().to_owned(),
-            });
-        }
     }
 
     /// Leaves the marker of an open upload.
@@ -211,15 +209,14 @@ impl Remover {
         }
     }
 
-    /// Deletes the parts of an upload that its object does not name. `false` when the lock may have been lost
-    /// meanwhile.
+    /// Deletes the parts of an upload that its object does not name, those of a page.
     async fn remove_others(
         &self,
         bucket: &RuledBucket,
         upload: &DueUpload,
         numbers: &PartNumbers,
         lock: Option<&dyn HeldKeyLock>,
-    ) -> Result<bool, UnexpectedStatus> {
+    ) -> Result<PartsRemoval, UnexpectedStatus> {
         let prefix = format!("{}/{}/", upload.key, upload.id);
         let mut marker = PageMarker::default();
         loop {
@@ -227,16 +224,20 @@ impl Remover {
             let is_behind = |rows: &[BucketRow]| rows.last().is_none_or(|last| marker.is_before(last, false));
             let parts = self.parts_of(&bucket.path);
             let mut rows: Vec<BucketRow> = self.client.listing(&parts, query, is_behind).await?;
-            let Some(last) = rows.last() else { return Ok(true) };
+            let Some(last) = rows.last() else {
+                return Ok(PartsRemoval::Done);
+            };
             marker.name = last.name().to_owned();
             rows.retain(|row| is_other(row.name(), &prefix, numbers));
             if let Some(lock) = lock
                 && !rows.is_empty()
                 && !lock.keep().await
             {
-                return Ok(false);
+                return Ok(PartsRemoval::NotAlone);
             }
-            self.delete_rows(&bucket.path, &rows).await?;
+            if self.delete_rows(&bucket.path, &rows).await? {
+                return Ok(PartsRemoval::Partly);
+            }
         }
     }
 
