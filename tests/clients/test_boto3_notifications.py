@@ -163,7 +163,7 @@ def test_configurations_are_stored_whole_or_refused(notified):
     notified.targets(hook="http://127.0.0.1:1/")
     s3, bucket = notified.s3, "configured"
     s3.create_bucket(Bucket=bucket)
-    rules = [rule(prefix="in/ü ", suffix=".pdf", name="one"), rule(events=["s3:ObjectRemoved:Delete"], name="two")]
+    rules = [rule(prefix="in/ü ", suffix=".pdf", name="one"), rule(events=["s3:ObjectRemoved:Delete"], prefix="out/", name="two")]
     s3.put_bucket_notification_configuration(Bucket=bucket, NotificationConfiguration={"QueueConfigurations": rules})
     found = s3.get_bucket_notification_configuration(Bucket=bucket)
     assert found["QueueConfigurations"] == rules
@@ -172,6 +172,11 @@ def test_configurations_are_stored_whole_or_refused(notified):
             s3.put_bucket_notification_configuration(Bucket=bucket, NotificationConfiguration={"QueueConfigurations": [wrong]})
         assert refused.value.response["Error"]["Code"] == "InvalidArgument"
         assert words in str(refused.value.response["Error"])
+    for third in (rule(prefix="in/ü 5", name="three"), rule(events=["s3:ObjectCreated:Put"], name="three")):
+        with pytest.raises(ClientError) as refused:
+            s3.put_bucket_notification_configuration(Bucket=bucket, NotificationConfiguration={"QueueConfigurations": [*rules, third]})
+        error = refused.value.response["Error"]
+        assert error["Code"] == "InvalidArgument" and error["Message"].startswith("Configurations overlap."), error
     assert s3.get_bucket_notification_configuration(Bucket=bucket)["QueueConfigurations"] == rules
     s3.put_bucket_notification_configuration(Bucket=bucket, NotificationConfiguration={})
     assert "QueueConfigurations" not in s3.get_bucket_notification_configuration(Bucket=bucket)

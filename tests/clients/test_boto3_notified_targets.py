@@ -83,8 +83,9 @@ def test_targets_over_tls(notified, secured):
     good, other, authority = secured
     notified.targets(hook=f"https://127.0.0.1:{good.port}/", other=f"https://127.0.0.1:{other.port}/")
     bucket = "secured"
-    notified.bucket(bucket, rule(name="a"), rule("other", name="b", prefix="0"))
-    keys = put_many(notified, bucket, 3)
+    notified.bucket(bucket, rule(name="a", prefix="good/"), rule("other", name="b", prefix="other/"))
+    keys = put_many(notified, bucket, 3, "good/")
+    put_many(notified, bucket, 1, "other/")
     # Without the authority nobody vouches for either.
     notified.start()
     until(lambda: "authority" in notified.logged(), within=30, what="the refusal of the certificate")

@@ -52,7 +52,23 @@ impl NotificationRule {
     pub fn fits(&self, event: ObjectEvent, key: &str) -> bool {
         let begins = self.prefix.as_deref().is_none_or(|prefix| key.starts_with(prefix));
         let ends = self.suffix.as_deref().is_none_or(|suffix| key.ends_with(suffix));
-        begins && ends && self.events.iter().any(|pattern| pattern.fits(event))
+        begins && ends && self.names(event)
+    }
+
+    fn names(&self, event: ObjectEvent) -> bool {
+        self.events.iter().any(|pattern| pattern.fits(event))
+    }
+
+    /// An event that both are about, of some key.
+    fn common_event(&self, other: &Self) -> Option<ObjectEvent> {
+        let texts =
+            |part: fn(&Self) -> &Option<String>| [self, other].map(|rule| part(rule).as_deref().unwrap_or_default());
+        let [one, two] = texts(|rule| &rule.prefix);
+        let begin_alike = one.starts_with(two) || two.starts_with(one);
+        let [one, two] = texts(|rule| &rule.suffix);
+        let end_alike = one.ends_with(two) || two.ends_with(one);
+        let mut events = ObjectEvent::ALL.into_iter().filter(|_| begin_alike && end_alike);
+        events.find(|event| self.names(*event) && other.names(*event))
     }
 }
 
@@ -76,6 +92,17 @@ pub enum StoredNotificationError {
 }
 
 impl NotificationRules {
+    /// An event that two rules are about, and the later one of them: a configuration has none such, though one that was
+    /// stored before that was asked may have. Prefixes overlap where one begins with the other, suffixes where one ends
+    /// with the other, and no filter overlaps with all.
+    pub fn overlap(&self) -> Option<(ObjectEvent, &NotificationRule)> {
+        self.rules.iter().enumerate().find_map(|(number, rule)| {
+            let before = self.rules.iter().take(number);
+            let event = before.filter_map(|other| rule.common_event(other)).next()?;
+            Some((event, rule))
+        })
+    }
+
     /// As they are stored; empty where there are none.
     pub fn to_text(&self) -> Result<String, StoredNotificationError> {
         if self.rules.is_empty() {
@@ -147,6 +174,45 @@ mod tests {
                 fits,
                 "{prefix:?} {suffix:?} {key}"
             );
+        }
+    }
+
+    #[test]
+    fn rules_overlap_where_an_event_of_a_key_may_fit_both() {
+        use EventPattern::{Created, Expired, Only, Removed};
+        let of = |event, prefix: &str, suffix: &str| NotificationRule {
+            events: vec![event],
+            ..rule(
+                Some(prefix).filter(|part| !part.is_empty()),
+                Some(suffix).filter(|part| !part.is_empty()),
+            )
+        };
+        let (put, delete) = (ObjectEvent::Put, ObjectEvent::Delete);
+        for (one, two, common) in [
+            (of(Created, "", ""), of(Created, "", ""), Some(put)),
+            (of(Created, "", ""), of(Only(put), "in/", ".jpg"), Some(put)),
+            (of(Created, "", ""), of(Removed, "", ""), None),
+            (of(Removed, "", ""), of(Expired, "", ""), None),
+            (of(Only(put), "", ""), of(Only(ObjectEvent::Copy), "", ""), None),
+            (of(Removed, "a", ""), of(Only(delete), "ab", ""), Some(delete)),
+            (of(Created, "a", ""), of(Created, "b", ""), None),
+            (of(Created, "", ".jpg"), of(Created, "", ".png"), None),
+            (of(Created, "", "g"), of(Created, "", ".png"), Some(put)),
+            (of(Created, "in/", ""), of(Created, "", ".png"), Some(put)),
+            (of(Created, "in/", ".jpg"), of(Created, "in/", ".png"), None),
+            (of(Created, "in/", ".jpg"), of(Created, "out/", ".jpg"), None),
+        ] {
+            for pair in [[one.clone(), two.clone()], [two, one]] {
+                let third = NotificationRule {
+                    events: vec![],
+                    ..rule(None, None)
+                };
+                let [first, second] = pair;
+                let rules = NotificationRules {
+                    rules: vec![first, third, second.clone()],
+                };
+                assert_eq!(rules.overlap(), common.map(|event| (event, &second)), "{rules:?}");
+            }
         }
     }
 

@@ -6,8 +6,8 @@
 //! its answer. container-notifier (`upkeep`) delivers the entries, and finds out what became of intents.
 //! Always holds: a write is acknowledged only when its event is in the queue, on as many replicas as the write
 //! itself; a gateway that dies in between leaves the intent, which the object's mark ([`EVENT_MARK`]) confirms or not;
-//! no client makes entries without the right to write; requests of buckets without rules cost a look at what the
-//! gateway knows of the container anyhow.
+//! no client makes entries without the right to write; a target has one entry of a write, however many rules fit;
+//! requests of buckets without rules cost a look at what the gateway knows of the container anyhow.
 //! In container-lifecycle's own gateway it is about what lifecycle rules delete, and nothing else.
 //! Deliberately absent: what object-expirer deletes, which passes no gateway; the rules' meaning (`notification`),
 //! their XML (`s3`).
@@ -32,6 +32,7 @@ use request_pipeline::{
 use s3::NotificationTargetNames;
 use settings::declare::Options;
 use settings::{S3ApiSettings, SettingsError};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 pub use targets::WatchedTargets;
@@ -62,7 +63,7 @@ struct Noticed {
     event: ObjectEvent,
     /// The version that a deletion names.
     version: Option<String>,
-    /// Number, target and id of each rule.
+    /// Number, target and id of the first rule of each target.
     rules: Vec<(usize, String, String)>,
 }
 
@@ -280,9 +281,11 @@ fn notice(
         .into_iter()
         .enumerate()
         .filter(|(_, rule)| rule.fits(event, key));
+    // Configurations that were stored before such were refused have rules that overlap. A target hears of it once.
+    let mut noticed = BTreeSet::new();
     let rules: Vec<_> = fitting
         .filter_map(|(number, rule)| Some((number, rule.target()?.to_owned(), rule.id)))
-        .filter(|(_, target, _)| !targets.refuses(target, &entity.account))
+        .filter(|(_, target, _)| noticed.insert(target.clone()) && !targets.refuses(target, &entity.account))
         .collect();
     (!rules.is_empty()).then_some(Noticed {
         entity,

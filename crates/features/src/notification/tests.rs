@@ -164,10 +164,24 @@ async fn an_empty_tag_is_none() {
 }
 
 #[tokio::test]
-async fn every_rule_that_fits_has_an_entry() {
+async fn every_target_has_an_entry_however_many_rules_fit() {
     let tried = try_with(put("in/k.pdf"), RULED, 201, FINE).await;
     let events: Vec<_> = tried.came.iter().filter(|line| line.contains("Some(5)")).collect();
     assert_eq!(events.len(), 2, "{:?}", tried.came);
+
+    let rule =
+        |number| format!(r#"{{"id":"{number}","to":"arn:martlet:sqs::hook:webhook","on":["s3:ObjectCreated:*"]}}"#);
+    let rules: Vec<String> = (0..80).map(rule).collect();
+    let many = format!("[{}]", rules.join(","));
+    let tried = try_with(put("k"), &[(CONFIGURATION, &many)], 201, FINE).await;
+    assert_eq!(
+        tried.came,
+        [
+            "PUT /v1/.notifications 0 ObjectCreated:Put k intent",
+            "PUT /v1/a/b/k",
+            "PUT /v1/.notifications 0 ObjectCreated:Put k Some(5) Some(\"abc\")",
+        ]
+    );
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! Notification rules as XML.
 //!
 //! Always holds: a document with anything that is not served, or that contradicts itself, is refused as a whole and
-//! says why; what is printed is read back as the same rules.
-//! Source: AWS, "PutBucketNotificationConfiguration" and "Supported event types for SQS, SNS, and Lambda".
+//! says why, and so is one by which a write would be notified twice; what is printed is read back as the same rules.
+//! Source: AWS, "PutBucketNotificationConfiguration", "Supported event types for SQS, SNS, and Lambda" and "Configuring
+//! event notifications using object key name filtering".
 
 use crate::error::{INVALID_ARGUMENT, MALFORMED_XML, NOT_IMPLEMENTED, S3Error};
 use crate::xml::{Element, XmlWriter};
@@ -47,7 +48,15 @@ pub(crate) fn read(document: &[u8]) -> Result<NotificationRules, S3Error> {
         }
         rules.push(rule);
     }
-    Ok(NotificationRules { rules })
+    let rules = NotificationRules { rules };
+    if let Some((event, rule)) = rules.overlap() {
+        return Err(INVALID_ARGUMENT
+            .saying("Configurations overlap. Configurations on the same bucket cannot share a common event type.")
+            .with("ArgumentName", "Event")
+            .with("ArgumentValue", EventPattern::Only(event).text())
+            .with("ConfigurationId", rule.id.as_str()));
+    }
+    Ok(rules)
 }
 
 fn malformed(why: &str) -> S3Error {
@@ -204,6 +213,8 @@ mod tests {
 
     const ARN: &str = "<Queue>arn:martlet:sqs::hook:webhook</Queue>";
     const PUT: &str = "<Event>s3:ObjectCreated:Put</Event>";
+    const COPY: &str = "<Event>s3:ObjectCreated:Copy</Event>";
+    const POST: &str = "<Event>s3:ObjectCreated:Post</Event>";
 
     fn of(inside: &str) -> Result<NotificationRules, S3Error> {
         read(format!("<{ROOT}>{inside}</{ROOT}>").as_bytes())
@@ -222,8 +233,8 @@ mod tests {
                 "<QueueConfiguration><Id>ü</Id>{ARN}{PUT}<Event>s3:ObjectRemoved:*</Event><Filter><S3Key><FilterRule>\
                  <Name>Prefix</Name><Value> in/</Value></FilterRule><FilterRule><Name>suffix</Name><Value>.j</Value>\
                  </FilterRule></S3Key></Filter></QueueConfiguration><TopicConfiguration><Id>b</Id>\
-                 <Topic>arn:martlet:sns::hook:webhook</Topic>{PUT}</TopicConfiguration><CloudFunctionConfiguration>\
-                 <Id>c</Id><CloudFunction>arn:martlet:lambda:eu:hook:webhook</CloudFunction>{PUT}\
+                 <Topic>arn:martlet:sns::hook:webhook</Topic>{COPY}</TopicConfiguration><CloudFunctionConfiguration>\
+                 <Id>c</Id><CloudFunction>arn:martlet:lambda:eu:hook:webhook</CloudFunction>{POST}\
                  </CloudFunctionConfiguration>"
             ),
         ] {
@@ -299,5 +310,35 @@ mod tests {
             assert_eq!(of(&inside).unwrap_err().code.name, code);
         }
         assert_eq!(read(b"<Other/>").unwrap_err().code.name, "MalformedXML");
+    }
+
+    /// Whatever their targets are.
+    #[test]
+    fn rules_that_overlap_are_refused_and_others_are_not() {
+        let queue = |id: &str, event: &str, prefix: &str| {
+            format!(
+                "<QueueConfiguration><Id>{id}</Id>{ARN}<Event>s3:{event}</Event><Filter><S3Key><FilterRule>\
+                 <Name>prefix</Name><Value>{prefix}</Value></FilterRule></S3Key></Filter></QueueConfiguration>"
+            )
+        };
+        let topic = format!(
+            "<TopicConfiguration><Id>t</Id><Topic>arn:martlet:sns::other:webhook</Topic>{PUT}</TopicConfiguration>"
+        );
+        let first = queue("a", "ObjectCreated:*", "in/");
+        for second in [
+            queue("b", "ObjectCreated:*", "in/"),
+            queue("b", "ObjectCreated:Put", "in/deeper"),
+            topic.clone(),
+        ] {
+            let error = of(&format!("{first}{second}")).unwrap_err();
+            assert_eq!(error.code.name, "InvalidArgument");
+            assert!(error.words().starts_with("Configurations overlap."), "{second}");
+        }
+        let fine = [
+            first,
+            queue("b", "ObjectCreated:*", "out/"),
+            queue("c", "ObjectRemoved:*", "in/"),
+        ];
+        assert_eq!(of(&fine.concat()).unwrap().rules.len(), 3);
     }
 }
