@@ -42,8 +42,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use sync_wrapper::SyncWrapper;
-use target::TargetRun;
 pub use target::Webhook;
+use target::{ShardPosition, TargetRun};
 use telemetry::Statsd;
 use telemetry::metrics::MetricsSource;
 use vocabulary::Timestamp;
@@ -98,6 +98,8 @@ struct NotifiedTarget {
     oldest: Option<Timestamp>,
     /// Where the last run ended early.
     ended_in: Option<String>,
+    /// Where it left shards.
+    positions: BTreeMap<String, ShardPosition>,
 }
 
 /// Goes over the queue.
@@ -162,6 +164,7 @@ impl ContainerNotifier {
                 is_running: false,
                 oldest: None,
                 ended_in: None,
+                positions: BTreeMap::new(),
             });
             if target.is_running || target.pauses.is_paused(now) {
                 continue;
@@ -177,6 +180,7 @@ impl ContainerNotifier {
                 pauses: target.pauses.clone(),
                 name,
                 containers,
+                positions: std::mem::take(&mut target.positions),
                 failures: parking_lot::Mutex::default(),
             };
             self.running.get_mut().push(Box::pin(run.run()));
@@ -188,6 +192,7 @@ impl ContainerNotifier {
             target.is_running = false;
             target.oldest = outcome.oldest;
             target.ended_in.clone_from(&outcome.ended_in);
+            target.positions.clone_from(&outcome.positions);
         }
         let TargetFigures {
             delivered,

@@ -1,7 +1,7 @@
 //! What waits for how long after a failure: single events, and a target as a whole that does not answer.
 //!
 //! Always holds: a pause begins at a second and doubles up to `max_backoff`; a success of a target ends its own; at
-//! most [`MOST_EVENTS`] events have one, further ones are tried again at once.
+//! most [`MOST_EVENTS`] events have one, further ones are tried again in their turn (`run.rs`).
 
 use parking_lot::Mutex;
 use std::collections::HashMap;

@@ -7,6 +7,7 @@ use peer::Url;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
+use vocabulary::Timestamp;
 
 /// Reasons that are kept of a run.
 const MOST_REASONS: usize = 20;
@@ -52,6 +53,15 @@ pub(super) enum EntryOutcome {
     Gone,
 }
 
+/// Where a run has left a shard with failed deliveries.
+#[derive(Debug, Clone)]
+pub(super) struct ShardPosition {
+    /// The last entry that was seen to.
+    pub(super) behind: String,
+    /// The oldest event that waits before it.
+    pub(super) oldest: Option<Timestamp>,
+}
+
 /// A run, before it begins.
 pub(super) struct TargetRun {
     pub(super) shared: Arc<NotifierShared>,
@@ -62,6 +72,8 @@ pub(super) struct TargetRun {
     pub(super) pauses: Arc<TargetPauses>,
     /// The names of the containers of its queue.
     pub(super) containers: VecDeque<String>,
+    /// Where those are gone on with that the last run has left.
+    pub(super) positions: BTreeMap<String, ShardPosition>,
     /// Why deliveries failed, and how often.
     pub(super) failures: Mutex<BTreeMap<String, u64>>,
 }

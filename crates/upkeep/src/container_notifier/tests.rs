@@ -35,7 +35,7 @@ impl Store {
         found
     }
 
-    fn list(&self, path: &str, marker: &str) -> Vec<u8> {
+    fn list(&self, path: &str, marker: &str, limit: usize) -> Vec<u8> {
         let within = format!("{path}/");
         let mut rows: Vec<String> = self
             .0
@@ -45,6 +45,7 @@ impl Store {
             .filter(|name| name.as_str() > marker)
             .collect();
         rows.dedup();
+        rows.truncate(limit);
         let rows: Vec<Value> = rows.into_iter().map(|name| json!({ "name": name })).collect();
         serde_json::to_vec(&rows).unwrap()
     }
@@ -64,8 +65,10 @@ impl HttpService for Store {
         let is_listing = query.contains("format=json");
         match *request.method() {
             Method::GET if is_listing => {
-                let marker = query.split("marker=").nth(1).unwrap_or_default().to_owned();
-                reply(200, HeaderMap::new(), self.list(&path, &marker).into())
+                let parameter = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name));
+                let limit = parameter("limit=").map_or(usize::MAX, |limit| limit.parse().unwrap());
+                let listed = self.list(&path, parameter("marker=").unwrap_or_default(), limit);
+                reply(200, HeaderMap::new(), listed.into())
             }
             Method::DELETE => match self.0.lock().remove(&path) {
                 Some(_) => reply(204, HeaderMap::new(), Bytes::new()),
@@ -84,6 +87,9 @@ impl HttpService for Store {
     }
 }
 
+/// A webhook refuses events of keys with this.
+const REFUSED: &str = "refused-";
+
 /// A webhook that answers every request with `status`, and keeps the bodies.
 async fn receiver(status: u16) -> (Url, Arc<Mutex<Vec<Value>>>) {
     receiver_saying(status, 0, 0).await
@@ -98,7 +104,7 @@ async fn receiver_saying(status: u16, length: usize, sent: usize) -> (Url, Arc<M
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut text = Vec::new();
-            let body = loop {
+            let body: Value = loop {
                 let mut buffer = [0; 4096];
                 let count = stream.read(&mut buffer).await.unwrap();
                 text.extend_from_slice(&buffer[..count]);
@@ -110,7 +116,9 @@ async fn receiver_saying(status: u16, length: usize, sent: usize) -> (Url, Arc<M
                     break body;
                 }
             };
+            let text = body.to_string();
             kept.lock().push(body);
+            let status = if text.contains(REFUSED) { 400 } else { status };
             let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
             stream.write_all(answer.as_bytes()).await.unwrap();
             // The reader may hang up in the middle.
@@ -298,6 +306,52 @@ async fn a_run_begins_behind_the_shard_where_the_last_one_ended() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(shards.len(), 3, "{shards:?}");
+}
+
+/// Of what is refused only so much has a pause: the rest is posted in each run.
+#[tokio::test]
+async fn events_that_are_refused_hold_up_no_others() {
+    let (url, got) = receiver(204).await;
+    let store = Arc::<Store>::default();
+    let shard = |entry: &QueuedEvent| QueueContainer::of("hook", &entry.account, &entry.bucket, &entry.key).shard;
+    let of_shard = |name: &str, age: u64, is_wanted: fn(u8) -> bool| {
+        let mut all = (0..).map(|number| done(entry(&format!("{name}{number}"), age)));
+        all.find(|entry| is_wanted(shard(entry))).unwrap()
+    };
+    let refused = (0_u64..).map(|number| done(entry(&format!("{REFUSED}{number}"), 5000)));
+    let refused: Vec<_> = refused.filter(|entry| shard(entry) == 7).take(2500).collect();
+    queue(&store, "hook", &refused);
+    queue(
+        &store,
+        "hook",
+        &[
+            of_shard("same", 5, |shard| shard == 7),
+            of_shard("other", 5, |shard| shard > 7),
+        ],
+    );
+    let mut notifier = notifier(&store, &[("hook", url)], options());
+    // Others have all the pauses.
+    let pauses = Arc::new(TargetPauses::default());
+    let now = notifier.shared.world.clock.elapsed();
+    for number in 0..20_000 {
+        pauses.event_failed(&number.to_string(), true, now, Duration::from_secs(60));
+    }
+    let target = NotifiedTarget {
+        pauses,
+        is_running: false,
+        oldest: None,
+        ended_in: None,
+        positions: BTreeMap::new(),
+    };
+    notifier.targets.insert("hook".into(), target);
+    for (failed, delivered) in [(1000, "other"), (1000, ""), (500, "same"), (1000, "")] {
+        got.lock().clear();
+        let sum = pass(&mut notifier).await;
+        assert_eq!(sum, (u64::from(!delivered.is_empty()), failed));
+        let keys: Vec<_> = keys(&got).into_iter().filter(|key| !key.starts_with(REFUSED)).collect();
+        assert!(keys.concat().starts_with(delivered) && keys.len() <= 1, "{keys:?}");
+        assert_eq!(notifier.oldest(), Some(refused[0].noted()));
+    }
 }
 
 #[tokio::test]
