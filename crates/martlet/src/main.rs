@@ -55,6 +55,7 @@ use allocator::Allocator;
 use cli::{Cli, Command};
 use failure::CommandFailure;
 use listing_server::Kind;
+use std::io::Write;
 use std::process::ExitCode;
 
 #[cfg(not(feature = "count-allocations"))]
@@ -65,6 +66,12 @@ static ALLOCATOR: Allocator = Allocator;
 static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::INSTRUMENTED_SYSTEM;
 
 fn main() -> ExitCode {
+    let code = run();
+    telemetry::log_output::flush(process::LAST_LINES);
+    code
+}
+
+fn run() -> ExitCode {
     #[cfg(feature = "count-allocations")]
     allocations::report_on_request();
     // Each thread's first allocation would make a page of 2 MiB resident, and there are many threads. It is no matter
@@ -118,7 +125,9 @@ fn main() -> ExitCode {
         Err(CommandFailure::Worker(code)) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
         Err(CommandFailure::Tool(status)) => ExitCode::from(status),
         Err(failure) => {
-            eprintln!("martlet: {failure}");
+            telemetry::log_output::flush(process::LAST_LINES);
+            // Where that cannot be said the status still tells.
+            let _ = writeln!(std::io::stderr(), "martlet: {failure}");
             ExitCode::FAILURE
         }
     }

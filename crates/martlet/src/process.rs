@@ -25,6 +25,9 @@ const SOON: Duration = Duration::from_secs(5);
 /// How long threads may take to end that have nothing more to do. One that does not hangs in a call to the system.
 const PARTING: Duration = Duration::from_secs(2);
 
+/// How long the end of the process waits for the log to take what was logged.
+pub const LAST_LINES: Duration = Duration::from_secs(1);
+
 tokio::task_local! {
     /// What listens since before `main` began, until [`asked_to_end`] takes it: a signal that comes while the process
     /// still starts, or between its readiness and the wait for its end, is not lost.
@@ -83,6 +86,7 @@ fn end_in_any_case(patience: Duration) -> Result<(), CommandFailure> {
             "not ended {patience:?} after it was asked to: threads hang in calls to the system; ending now"
         );
         upkeep::end_programs();
+        telemetry::log_output::flush(LAST_LINES);
         std::process::exit(0);
     };
     let started = std::thread::Builder::new()

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use tokio::signal::unix::{SignalKind, signal};
 use world::World;
 
-/// How often the files are looked at; SIGHUP looks at once.
+/// How often the files are looked at; SIGHUP, sent to the worker itself, looks at once.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// A certificate in force and the files it came from.

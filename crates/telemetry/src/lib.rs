@@ -8,7 +8,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | where do events go | `log.rs`, as JSON `log_json.rs` |
+//! | where do events go | `log.rs`, as JSON `log_json.rs`; who writes them `log_output.rs` |
 //! | the proxy's line per request | `access.rs`, `access_format.rs`, `template.rs` |
 //! | metrics for StatsD | `statsd.rs` |
 //! | a storage server's line per request | `storage.rs` |
@@ -22,6 +22,7 @@ mod access_format;
 mod fields;
 pub mod log;
 pub mod log_json;
+pub mod log_output;
 pub mod metrics;
 mod own_name;
 pub mod statsd;

@@ -4,9 +4,11 @@
 //! ([`access`], [`storage`]) stand after time and name as they are. The system's log adds the time by itself; a line
 //! that it cannot take is lost. A tool's lines have no name. A message that begins with the name that already stands
 //! before it, as those of daemons do, is written without it ([`own_name`]).
-//! The time on a line is the machine's own and decides nothing.
+//! The time on a line is the machine's own and decides nothing. Always holds: a log that cannot be written keeps nothing
+//! from going on.
 
 use crate::access::AccessLine;
+use crate::log_output;
 use crate::own_name::NamedFields;
 use crate::storage::StorageLine;
 use settings::{LogFacility, LogLevel};
@@ -28,7 +30,8 @@ pub(crate) const REQUESTS: &str = "requests";
 pub fn start(level: LogLevel, name: Option<String>) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(filter(level))
-        .with_writer(io::stderr)
+        .with_writer(log_output::standard_error)
+        .log_internal_errors(false)
         .with_ansi(false)
         .fmt_fields(NamedFields::of(name.as_deref()))
         .event_format(Lines::timed(name))
@@ -53,6 +56,7 @@ pub fn start_in(log: SystemLog, level: LogLevel) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(filter(level))
         .with_writer(log)
+        .log_internal_errors(false)
         .with_ansi(false)
         .fmt_fields(fields)
         .event_format(Lines {

@@ -5,10 +5,11 @@
 //! Always holds: a line is one valid JSON object, whatever names are in it; names of clients stand in values only.
 
 use crate::log::{REQUESTS, filter};
+use crate::log_output;
 use crate::own_name::without_own_name;
 use serde_json::{Map, Value};
 use settings::LogLevel;
-use std::{fmt, io};
+use std::fmt;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::field::RecordFields;
@@ -22,7 +23,8 @@ use tracing_subscriber::registry::LookupSpan;
 pub fn start(level: LogLevel, name: String) {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(filter(level))
-        .with_writer(io::stderr)
+        .with_writer(log_output::standard_error)
+        .log_internal_errors(false)
         .with_ansi(false)
         .fmt_fields(JsonFields)
         .event_format(JsonLines { name })
@@ -121,6 +123,7 @@ where
 mod tests {
     use super::*;
     use parking_lot::Mutex;
+    use std::io;
     use std::sync::Arc;
 
     #[derive(Clone, Default)]

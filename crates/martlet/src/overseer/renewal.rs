@@ -9,6 +9,7 @@ use super::child::WORKERS;
 use super::{Child, OverseenServer, Signals};
 use crate::failure::CommandFailure;
 use crate::passed_on::{KEPT, inherit, inherited, numbers};
+use crate::process;
 use crate::program::{Program, let_go_of_input, redirect};
 use nix::sys::signal::{SigSet, Signal, raise};
 use nix::unistd::{Pid, dup2_stdin, dup2_stdout, execve};
@@ -134,6 +135,8 @@ fn execute(server: &OverseenServer, pipe: &impl AsFd) -> Result<Infallible, Comm
     dup2_stdout(pipe).map_err(redirect)?;
     let keep = |inherited| server.ports.iter().try_for_each(|kept| inherit(kept, inherited));
     keep(true).map_err(CommandFailure::io("keep", Path::new("the ports")))?;
+    // The thread that writes the log does not come along.
+    telemetry::log_output::flush(process::LAST_LINES);
     let executed = execve(&build, &arguments, &environment).map_err(refuse);
     drop(keep(false));
     executed

@@ -95,6 +95,7 @@ catalogue! {
     RING = Gauge "martlet_ring" ["ring", "md5"] "Always 1; the MD5 of a ring file in swift_dir, as recon tells it";
     CERTIFICATE_END = Gauge "martlet_certificate_not_after_seconds" ["use"] "When the certificate that is shown to clients (clients) or to other nodes (cluster), or the first of its chain, ends, in seconds since 1970";
     MEMCACHED_FAILURES = Counter "martlet_memcached_failures_total" ["server"] "Calls to a memcached server of a gateway that failed: it could not be reached, was too slow or sent no valid answer";
+    LOST_LINES = Counter "martlet_log_lines_lost_total" [] "Lines of the log that the process has lost: standard error could not be written, or its reader stood still";
     CLOCK = Gauge "martlet_clock_seconds" [] "What the clock of this node says, in seconds since 1970";
     STARTED = Gauge "process_start_time_seconds" [] "When the process began, in seconds since 1970";
     CPU = Counter "process_cpu_seconds_total" [] "Processor time that the process used";

@@ -2,7 +2,7 @@
 //!
 //! Always holds: what cannot be read is left out.
 
-use super::catalogue::{BUILD, CLOCK, CPU, MOST_FILES, OPEN_FILES, PROCESSORS, RESIDENT, STARTED, THREADS};
+use super::catalogue::{BUILD, CLOCK, CPU, LOST_LINES, MOST_FILES, OPEN_FILES, PROCESSORS, RESIDENT, STARTED, THREADS};
 use super::{MetricsPage, MetricsSource};
 use std::path::Path;
 use std::sync::Arc;
@@ -54,6 +54,7 @@ impl MetricsSource for ProcessMetrics {
         page.whole(&BUILD, &[&self.version], 1);
         page.real(&STARTED, &[], self.started);
         page.real(&CLOCK, &[], self.clock.now().as_f64());
+        page.whole(&LOST_LINES, &[], crate::log_output::lost_lines());
         let status = self.text("/proc/self/status").unwrap_or_default();
         if let Some(kib) = field(&status, "VmRSS:") {
             page.whole(&RESIDENT, &[], kib.saturating_mul(1024));
