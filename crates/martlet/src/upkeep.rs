@@ -268,7 +268,11 @@ fn run_alone(
             world.spawn(work(daemon, once, shutdown.watch()));
         }
         tokio::select! {
-            () = shutdown.finished() => return Ok(()),
+            () = shutdown.finished() => return match once {
+                true => Ok(()),
+                // Their tasks are endless: they ended in panics, which the log has.
+                false => Err(CommandFailure::Tool(1)),
+            },
             asked = process::asked_to_end() => asked?,
         }
         shutdown.begin();

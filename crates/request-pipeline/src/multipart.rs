@@ -15,7 +15,7 @@ use std::time::Duration;
 use world::Clock;
 
 /// Bytes that the headers of one part may have.
-pub const MAX_HEADERS: usize = 16 << 10;
+pub const MAX_HEADERS: usize = 32 << 10;
 /// Bytes of a boundary (RFC 2046, section 5.1.1); those of browsers and libraries have 16 to 60.
 pub const MAX_BOUNDARY: usize = 70;
 /// Bytes that may come before the first part, besides its boundary.

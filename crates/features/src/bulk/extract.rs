@@ -142,8 +142,11 @@ impl From<Unreadable> for End {
 
 impl Work {
     async fn run(&mut self) -> Result<(), End> {
-        self.check_client().await?;
+        let mut is_client_known = false;
         while let Some(entry) = self.archive.entry().await? {
+            if !std::mem::replace(&mut is_client_known, true) {
+                self.check_client().await?;
+            }
             if self.errors.len() >= self.limits.failures {
                 return Err(End::TooManyFailures);
             }
