@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that the bodies of one gateway may take: eight of the largest documents of S3 with all that they are read
-/// into, ten of the longest lists of names, or 250 completions of uploads with a thousand parts each.
+/// into, ten of the longest lists of names, or a hundred completions of uploads with a thousand parts each.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// Room in memory; clones share it.

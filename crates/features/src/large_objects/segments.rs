@@ -208,8 +208,9 @@ impl Asking {
     }
 }
 
-/// Runs of bytes that are gathered in front of the first segment, before the client gets a status in any case.
-const MOST_READY: usize = 16;
+/// Runs of bytes that are gathered in front of the first segment, and the bytes of them, before the client gets a
+/// status in any case.
+const MOST_READY: (usize, usize) = (16, 64 << 10);
 
 /// Pieces on their way to a client.
 pub struct Joined {
@@ -235,11 +236,16 @@ impl Joined {
             left: length,
             over: false,
         };
-        while joined.ready.len() < MOST_READY
+        let mut bytes_ready = 0;
+        while joined.ready.len() < MOST_READY.0
+            && bytes_ready < MOST_READY.1
             && let Some(piece) = joined.pieces.next(&joined.asking).await?
         {
             match piece {
-                Piece::Data(bytes) => joined.ready.push_back(bytes),
+                Piece::Data(bytes) => {
+                    bytes_ready += bytes.len();
+                    joined.ready.push_back(bytes);
+                }
                 Piece::Object(piece) => {
                     joined.open = Some(joined.asking.open(piece).await?);
                     break;

@@ -4,6 +4,12 @@ use crate::testing_store::{Store, Through, etag, read_text};
 use futures_util::FutureExt;
 use world::World;
 
+/// 64 KiB.
+const LONG: &str = match std::str::from_utf8(&[b'x'; 64 << 10]) {
+    Ok(text) => text,
+    Err(_) => "",
+};
+
 struct Listed(VecDeque<Piece>);
 
 #[async_trait::async_trait]
@@ -51,6 +57,19 @@ fn store() -> Store {
     store.put("c/x", "xxxxx");
     store.put("c/y", "yyyyy");
     store
+}
+
+/// However much data comes first, the client gets its status.
+#[tokio::test]
+async fn little_is_gathered_before_the_first_segment() {
+    for (count, text) in [(17, "x"), (2, LONG)] {
+        let mut pieces = vec![data(text); count];
+        pieces.push(object("missing", None, None, None));
+        let broken = joined(&store(), pieces, None).await.unwrap_err();
+        assert!(broken.starts_with(text), "{count}");
+    }
+    let pieces = vec![data("x"), object("missing", None, None, None)];
+    assert_eq!(joined(&store(), pieces, None).await, Err("409".into()));
 }
 
 #[tokio::test]
