@@ -5,8 +5,8 @@
 //! directories of one level, or works on some items at the same time. Every [`WalkJob`] is an [`UpkeepJob`].
 //! Always holds: devices come one after the other, and directories depth first, so that what is listed but not worked
 //! on is one directory per level; a walk may be stopped between any two steps and goes on there; an item that is not
-//! finished is the next that is worked on, or where the job says so waits until all of the device has been looked at,
-//! and takes turns with the others that wait; a directory that cannot be listed costs its content, not the pass.
+//! finished is the next that is worked on, or where the job says so waits until all devices have been looked at, and
+//! takes turns with the others that wait; a directory that cannot be listed costs its content, not the pass.
 //! Deliberately absent: pace (`frame.rs`), positions that outlive the process (`object_auditor/position.rs`). Two jobs
 //! go another way: the object-updater has one batch from all devices in work while it reads the next, and the
 //! object-replicator takes partitions of all devices in turns.
@@ -52,10 +52,17 @@ pub(crate) trait WalkJob: KeepsWalk + Send + Sync + Sized + 'static {
         1
     }
 
-    /// How many unfinished items wait at the same time for others of their device, so that none holds up all; 0 where
-    /// an unfinished one goes on at once. When so many wait the walk and they have every second step each.
+    /// How many unfinished items wait at the same time until all devices have been looked at, so that none holds up
+    /// others; 0 where an unfinished one goes on at once. When so many wait the walk and they have every second step
+    /// each. Only items that need no open device may wait.
     fn unfinished_at_once(&self) -> usize {
         0
+    }
+
+    /// When each of those that wait has had a turn: the devices, if it is time that they are all looked at anew. The
+    /// job knows what still waits.
+    async fn begin_again(&mut self) -> Option<Vec<String>> {
+        None
     }
 
     /// Works on an item, beside others.
@@ -204,9 +211,11 @@ struct DeviceWalk<J: WalkJob> {
     levels: Vec<VecDeque<J::Directory>>,
     items: VecDeque<J::Item>,
     /// Unfinished items, the one whose turn is next in front.
-    waiting: VecDeque<J::Item>,
+    waiting: VecDeque<(J::Device, J::Item)>,
     /// The last step was a turn of those.
     was_turn: bool,
+    /// Turns that are left of a round of theirs, if one has begun since all devices were looked at.
+    round: Option<usize>,
 }
 
 #[async_trait::async_trait]
@@ -253,23 +262,37 @@ impl<J: WalkJob> DeviceWalk<J> {
             items: VecDeque::new(),
             waiting: VecDeque::new(),
             was_turn: false,
+            round: None,
         }
     }
 
     async fn advance(&mut self, job: &mut J) -> UpkeepStep {
-        let Some(device) = self.device.clone() else {
-            return self.next_device(job).await;
-        };
         while self.levels.last().is_some_and(VecDeque::is_empty) {
             self.levels.pop();
         }
-        let is_looked_over = self.items.is_empty() && self.levels.is_empty();
-        let are_many = self.waiting.len() >= job.unfinished_at_once() && !self.was_turn;
-        self.was_turn = !self.waiting.is_empty() && (is_looked_over || are_many);
-        if self.was_turn {
-            let item = self.waiting.pop_front();
-            return self.work(job, &device, item.into_iter().collect()).await;
+        let is_looked_over = self.device.is_none() && self.devices.is_empty() && !self.waiting.is_empty();
+        if is_looked_over && self.round.unwrap_or_default() == 0 {
+            if self.round.take().is_some()
+                && let Some(devices) = job.begin_again().await
+            {
+                self.devices = devices.into();
+                return UpkeepStep::LOOKED;
+            }
+            self.round = Some(self.waiting.len());
         }
+        let are_many = self.waiting.len() >= job.unfinished_at_once() && !self.was_turn;
+        let turn = match is_looked_over || are_many {
+            true => self.waiting.pop_front(),
+            false => None,
+        };
+        self.was_turn = turn.is_some();
+        if let Some((device, item)) = turn {
+            self.round = self.round.map(|turns| turns.saturating_sub(1));
+            return self.work(job, &device, vec![item]).await;
+        }
+        let Some(device) = self.device.clone() else {
+            return self.next_device(job).await;
+        };
         if !self.items.is_empty() {
             let count = job.items_at_once().clamp(1, self.items.len());
             let items = self.items.drain(..count).collect();
@@ -297,7 +320,10 @@ impl<J: WalkJob> DeviceWalk<J> {
             job.close(device);
         }
         let Some(name) = self.devices.pop_front() else {
-            return UpkeepStep::PassOver;
+            return match self.waiting.is_empty() {
+                true => UpkeepStep::PassOver,
+                false => UpkeepStep::LOOKED,
+            };
         };
         match job.open(name).await {
             OpenedDevice::Here(device, directories) => {
@@ -327,7 +353,8 @@ impl<J: WalkJob> DeviceWalk<J> {
         }
         let room = job.unfinished_at_once().saturating_sub(self.waiting.len());
         let at_once = unfinished.split_off(room.min(unfinished.len()));
-        self.waiting.extend(unfinished);
+        self.waiting
+            .extend(unfinished.into_iter().map(|item| (device.clone(), item)));
         for item in at_once.into_iter().rev() {
             self.items.push_front(item);
         }
@@ -338,7 +365,6 @@ impl<J: WalkJob> DeviceWalk<J> {
     fn leave_device(&mut self) {
         self.levels.clear();
         self.items.clear();
-        self.waiting.clear();
     }
 }
 
@@ -421,10 +447,14 @@ mod tests {
         assert!(job.state.walk.is_none(), "the next step begins anew");
     }
 
-    /// Two partitions of items that need so many steps.
+    type Steps = (&'static str, u32);
+
+    /// Two devices with partitions of items that need so many steps.
     struct TakingTurns {
         state: WalkState<Self>,
         at_once: usize,
+        /// Of a device that comes new once no item but those that wait is left.
+        late: Vec<Steps>,
         log: Vec<String>,
     }
 
@@ -433,16 +463,25 @@ mod tests {
     #[async_trait::async_trait]
     impl WalkJob for TakingTurns {
         type Device = ();
-        type Directory = Vec<(&'static str, u32)>;
-        type Item = (&'static str, u32);
+        type Directory = Vec<Steps>;
+        type Item = Steps;
         type Outcome = &'static str;
 
         async fn begin(&mut self) -> Vec<String> {
-            vec!["sda".into()]
+            vec!["sda".into(), "sdb".into()]
         }
 
-        async fn open(&mut self, _: String) -> OpenedDevice<Self> {
-            OpenedDevice::Here((), vec![vec![("a", 3), ("b", 2)], vec![("c", 1), ("d", 3), ("e", 1)]])
+        async fn begin_again(&mut self) -> Option<Vec<String>> {
+            (!self.late.is_empty()).then(|| vec!["late".into()])
+        }
+
+        async fn open(&mut self, name: String) -> OpenedDevice<Self> {
+            let partitions = match name.as_str() {
+                "sda" => vec![vec![("a", 3), ("b", 2)], vec![("c", 1), ("d", 3)]],
+                "sdb" => vec![vec![("e", 1)]],
+                _ => vec![std::mem::take(&mut self.late)],
+            };
+            OpenedDevice::Here((), partitions)
         }
 
         async fn list(&mut self, (): &(), directories: Vec<Self::Directory>) -> DirectoryContents<Self> {
@@ -472,15 +511,17 @@ mod tests {
 
     #[tokio::test]
     async fn unfinished_items_take_turns_where_the_job_says_so() {
-        for (at_once, expected) in [
-            (0, "a a a b b c d d d e -"),
-            (9, "a b c d e a b d a d -"),
+        for (at_once, late, expected) in [
+            (0, vec![], "a a a b b c d d d - e -"),
+            (9, vec![], "a b c d - e - a b d a d"),
+            (9, vec![("f", 1), ("g", 2)], "a b c d - e - a b d f g - a d g"),
             // With two that wait the walk has every second step: here the listing of the second partition is one.
-            (2, "a b a b c d a e d d -"),
+            (2, vec![], "a b a b c d a - e - d d"),
         ] {
             let mut job = TakingTurns {
                 state: WalkState::new("turns", Disks::new(World::real(), "/nowhere", false)),
                 at_once,
+                late,
                 log: vec![],
             };
             while job.step().await != UpkeepStep::PassOver {}

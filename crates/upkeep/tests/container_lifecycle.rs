@@ -167,7 +167,7 @@ impl Site {
             page,
             day: LifecycleDay::Seconds(DAY),
             max_clock_skew: Duration::from_secs(60),
-            interval: Duration::from_secs(1),
+            interval: Duration::ZERO,
             processes: 0,
             process: 0,
             hidden_prefix: ".".into(),
@@ -374,6 +374,25 @@ async fn buckets_take_turns_and_versions_are_looked_at_once() {
     }
     let looks = asked.iter().filter(|line| line.contains("?version-id=")).count();
     assert_eq!(looks, 25);
+}
+
+/// What becomes due meanwhile does not wait for the end of a long pass.
+#[tokio::test]
+async fn the_devices_are_looked_at_anew_while_a_bucket_has_much_to_do() {
+    let mut site = Site::new(10);
+    site.bucket("heavy", ends_uploads());
+    for number in 0..20 {
+        site.upload("heavy", &format!("u{number:02}"), 1, [DAY + 20, DAY + 20]);
+    }
+    while site.gateway.asked("DELETE").is_empty() {
+        site.job.step().await;
+    }
+    site.bucket("late", expires(1));
+    site.object("late", "due", DAY + 20);
+    site.pass().await;
+    let deleted = site.gateway.asked("DELETE");
+    let place = |what: &str| deleted.iter().position(|line| line == what).unwrap();
+    assert!(place("DELETE /v1/a/late/due") < place("DELETE /v1/a/heavy+segments/k/u05"));
 }
 
 /// What is older than an upload was not made by it.

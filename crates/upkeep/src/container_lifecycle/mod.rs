@@ -39,17 +39,20 @@ use crate::{Disks, PassProgress, ReconFile};
 use bucket::BucketWalk;
 use lifecycle::{DayLength, LifecycleRules, text_of_pieces};
 use listing_engine::{Broker, DeviceRoot, Error, Info, Kind, Location};
+use parking_lot::Mutex;
 pub use remover::{HeldKeyLock, KeyLockRefusal, KeyLocks};
 use remover::{Remover, RuledBucket};
 use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::names::RESERVED;
 use vocabulary::{EntityPath, Partition};
 
 const NAME: &str = "container-lifecycle";
-/// Buckets of a device that take turns, a step each: one that has much to do must not hold up others. Each of them has
-/// up to a page of what is due in memory.
+/// Buckets that take turns, a step each: one that has much to do must not hold up others. Each of them has up to a page
+/// of what is due in memory.
 const MOST_BUCKETS: usize = 64;
 /// Names the hidden container of one that keeps versions.
 const VERSIONS: &str = "x-container-sysmeta-versions-container";
@@ -82,8 +85,14 @@ pub struct ContainerLifecycle {
     containers: RingClient,
     remover: Remover,
     options: LifecycleOptions,
-    /// Which of a bucket's primaries works on it in this pass.
+    /// Which of a bucket's primaries works on it, as of the last look at the devices.
     turn: u64,
+    /// When that began.
+    looked: Duration,
+    /// Looks at the devices in this pass.
+    looks: u64,
+    /// The buckets that are being walked over, and by which look they were found.
+    walking: Mutex<HashMap<EntityPath, u64>>,
     /// What this pass has done.
     pass: LifecycleFigures,
     /// What the pass before has done.
@@ -170,13 +179,26 @@ impl ContainerLifecycle {
             remover,
             options,
             turn: 0,
+            looked: Duration::ZERO,
+            looks: 0,
+            walking: Mutex::default(),
             pass: LifecycleFigures::default(),
             last_pass: LifecycleFigures::default(),
             state: WalkState::new(NAME, disks),
         }
     }
 
-    /// Begins with a bucket if it has rules, and it is its turn here.
+    /// Begins a look at all devices: at the beginning of a pass, and where that takes long after each `interval`.
+    async fn begin_look(&mut self) -> Vec<String> {
+        let clock = &self.state.world().clock;
+        let (now, elapsed) = (clock.now().seconds(), clock.elapsed());
+        self.turn = now / self.options.interval.as_secs().max(1);
+        self.looked = elapsed;
+        self.looks += 1;
+        self.state.disks.names().await
+    }
+
+    /// Begins with a bucket if it has rules, it is its turn here, and it is not under way.
     async fn look(&self, device: &OpenDevice, location: Location) -> Option<BucketWalk> {
         let found = device.run(move || look_into(location)).await??;
         let account = found.info.account.as_str();
@@ -195,6 +217,10 @@ impl ContainerLifecycle {
         if !primary.has(self.turn.into()) || !process.has_name(&path.path()) {
             return None;
         }
+        match self.walking.lock().entry(path.clone()) {
+            Entry::Vacant(entry) => entry.insert(self.looks),
+            Entry::Occupied(_) => return None,
+        };
         Some(BucketWalk::new(RuledBucket {
             path,
             rules: found.rules,
@@ -253,10 +279,20 @@ impl WalkJob for ContainerLifecycle {
     type Outcome = LifecycleFigures;
 
     async fn begin(&mut self) -> Vec<String> {
-        let now = self.state.world().clock.now().seconds();
-        self.turn = now / self.options.interval.as_secs().max(1);
         self.pass = LifecycleFigures::default();
-        self.state.disks.names().await
+        self.looks = 0;
+        self.begin_look().await
+    }
+
+    async fn begin_again(&mut self) -> Option<Vec<String>> {
+        let since = self.state.world().clock.elapsed().saturating_sub(self.looked);
+        // Those that were found by the first look end some time, and with them the pass.
+        let is_first_left = self.walking.lock().values().any(|look| *look == 1);
+        if since < self.options.interval || !is_first_left {
+            return None;
+        }
+        self.remover.failures.report();
+        Some(self.begin_look().await)
     }
 
     async fn open(&mut self, name: String) -> OpenedDevice<Self> {
@@ -292,6 +328,9 @@ impl WalkJob for ContainerLifecycle {
                     }
                     Err(why) => (walk.leave(&self.remover, &why), false),
                 };
+                if !has_more {
+                    self.walking.lock().remove(&walk.bucket().path);
+                }
                 (outcome, has_more.then_some(walk))
             }
         };
