@@ -160,7 +160,8 @@ impl Shared {
     fn write(&self, cache: ReconFile, figures: Map<String, Value>) -> Result<(), Fault> {
         let path = self.directory.join(cache.file());
         let _lock = self.lock(&path).map_err(|error| error.to_fault())?;
-        let mut content = self.read(&path);
+        let read = self.world.files.read(&path, LIMIT);
+        let mut content = content_of(&path, read).map_err(|error| error.to_fault())?;
         merge(&mut content, figures);
         let mut text = Value::Object(content).to_string();
         text.push('\n');
@@ -186,20 +187,23 @@ impl Shared {
         }
         Err(io::ErrorKind::TimedOut.into())
     }
+}
 
-    /// What the file says; nothing when it cannot be understood.
-    fn read(&self, path: &Path) -> Map<String, Value> {
-        let bytes = match self.world.files.read(path, LIMIT) {
-            Ok(bytes) if bytes.is_empty() => return Map::new(),
-            Ok(bytes) => bytes,
-            Err(error) => return anew(path, &error.to_string()),
-        };
-        match serde_json::from_slice(&bytes) {
-            Ok(Value::Object(content)) => content,
-            Ok(_) => anew(path, "not a dictionary"),
-            Err(error) => anew(path, &error.to_string()),
-        }
-    }
+/// What the file says; nothing when it cannot be understood. One that cannot be read now may be later: the figures of
+/// other daemons are in it, so that it stays as it is.
+fn content_of(path: &Path, read: io::Result<Vec<u8>>) -> io::Result<Map<String, Value>> {
+    let bytes = match read {
+        Ok(bytes) if bytes.is_empty() => return Ok(Map::new()),
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Ok(anew(path, &error.to_string())),
+        Err(error) => return Err(error),
+    };
+    Ok(match serde_json::from_slice(&bytes) {
+        Ok(Value::Object(content)) => content,
+        Ok(_) => anew(path, "not a dictionary"),
+        Err(error) => anew(path, &error.to_string()),
+    })
 }
 
 fn anew(path: &Path, why: &str) -> Map<String, Value> {
@@ -288,6 +292,18 @@ mod tests {
     async fn what_cannot_be_read_is_begun_anew() {
         for rubbish in ["", "garbage", "[1, 2]", "{\"a\": "] {
             assert_eq!(noted(rubbish, json!({"a": 1})).await, json!({"a": 1}));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_now_stays() {
+        let content = |read| content_of(Path::new("object.recon"), read);
+        // EMFILE, EIO, EACCES.
+        for number in [24, 5, 13] {
+            content(Err(io::Error::from_raw_os_error(number))).unwrap_err();
+        }
+        for gone in [io::ErrorKind::NotFound, io::ErrorKind::FileTooLarge] {
+            assert!(content(Err(gone.into())).unwrap().is_empty());
         }
     }
 
