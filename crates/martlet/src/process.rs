@@ -118,17 +118,24 @@ fn raise_file_limit() {
     }
 }
 
-/// Connections that a server may have open: as configured, or half of the files that it may have open. The others are
-/// for devices and for connections to other servers.
+/// Connections that a server may have open: as configured, or [`share_of`] the files that it may have open.
 pub fn connections(configured: usize) -> usize {
+    match configured {
+        0 => share_of(getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft)),
+        configured => configured,
+    }
+}
+
+/// Half of so many files, a reserve aside: a download holds its object beside its connection, and in `martlet up` both
+/// are of this process. The reserve is for databases, trials of drives and connections to other servers. Uploads hold
+/// more; where they take the last file, what needs another is answered with 503.
+fn share_of(files: u64) -> usize {
     const MOST: u64 = 32_768;
     const LEAST: u64 = 64;
-    if configured > 0 {
-        return configured;
-    }
-    let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft);
+    const RESERVE: u64 = 1024;
+    let reserve = (files / 4).min(RESERVE);
     // Fits: it is bounded.
-    (files / 2).clamp(LEAST, MOST) as usize
+    ((files - reserve) / 2).clamp(LEAST, MOST) as usize
 }
 
 /// Becomes `user` when started by root; anybody else stays who he is.
@@ -204,6 +211,16 @@ mod tests {
     use nix::unistd::Pid;
     use std::io::{BufRead, BufReader, Write};
     use std::process::{Command, Stdio};
+
+    #[test]
+    fn connections_leave_a_file_for_each_and_a_reserve() {
+        for files in [256, 1024, 4096, 20_000, 65_536] {
+            let connections = share_of(files) as u64;
+            assert!(2 * connections + 64 <= files, "{files}: {connections}");
+            assert!(10 * connections >= 3 * files, "{files}: {connections}");
+        }
+        assert_eq!((share_of(u64::MAX), share_of(0)), (32_768, 64));
+    }
 
     /// Set in the process that hangs.
     const HANG: &str = "MARTLET_TEST_HANG";

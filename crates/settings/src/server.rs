@@ -52,8 +52,8 @@ options! {
         /// Requests that may be served at the same time, per worker. Requests that wait for slow clients do not count
         /// while others wait for their place. A request that waits in vain for 10 seconds is answered with 503.
         max_clients: AtLeastOne = "1024",
-        /// Connections that may be open at the same time; 0 for half as many as the process may have files open, at
-        /// most 32768. Beyond that those that are idle longest are closed.
+        /// Connections that may be open at the same time; 0 for nearly half as many as the process may have files
+        /// open, at most 32768. Beyond that those that are idle longest are closed.
         max_connections: usize = "0",
         /// Connections that may be open at the same time from one address; 0 for any number. Behind a load balancer
         /// that does not speak the PROXY protocol all clients have one address.
