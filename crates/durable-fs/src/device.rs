@@ -5,6 +5,7 @@
 use crate::error::FsError;
 use crate::fresh::{Fresh, Making};
 use crate::health::Health;
+use crate::symptom::Symptom;
 use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -179,7 +180,13 @@ impl StorageDevice {
 
     /// Makes durable what other programs have written.
     pub fn sync_everything(&self) -> Result<(), FsError> {
-        self.synced(self.files.sync_everything(&self.root), &self.root)
+        match self.files.sync_everything(&self.root) {
+            // The root could not even be opened: no sync has failed.
+            Err(error) if error.kind() != io::ErrorKind::OutOfMemory && Symptom::of(&error) == Symptom::Process => {
+                Err(FsError::io("open the directory", &self.root)(error))
+            }
+            done => self.synced(done, &self.root),
+        }
     }
 
     /// Makes `directory` and its missing ancestors below the root. They are durable with the first file that is

@@ -81,7 +81,7 @@ mod tests {
         assert!(Arc::ptr_eq(&health, &drives.health(Path::new("/srv/sda"))));
         assert_eq!(drives.all().len(), 1);
         health.tick();
-        health.saw(&std::io::Error::from_raw_os_error(19));
+        health.saw(health.root(), &std::io::Error::from_raw_os_error(19));
         assert!(drives.is_out(Path::new("/srv/sda")));
         drop(health);
         assert!(drives.all().is_empty() && !drives.is_out(Path::new("/srv/sda")));

@@ -1,5 +1,6 @@
 //! Why a step failed, and what that says about the device.
 
+use crate::symptom::Symptom;
 use std::io;
 use std::path::{Path, PathBuf};
 use vocabulary::{Fault, FaultKind};
@@ -49,11 +50,7 @@ impl FsError {
     pub fn kind(&self) -> FaultKind {
         match self {
             FsError::Missing(_) | FsError::NotMounted(_) | FsError::OutOfService { .. } => FaultKind::Device,
-            FsError::Io { source, .. } => match source.kind() {
-                io::ErrorKind::NotFound => FaultKind::Absent,
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FaultKind::NoSpace,
-                _ => FaultKind::Device,
-            },
+            FsError::Io { source, .. } => Symptom::of(source).fault_kind(),
         }
     }
 
@@ -62,11 +59,11 @@ impl FsError {
         self.kind() == FaultKind::Absent
     }
 
-    /// Whether the whole device is missing, not mounted, read-only or out of service.
+    /// Whether the whole device is missing, gone, not mounted, read-only or out of service.
     pub fn is_unavailable(&self) -> bool {
         match self {
             FsError::Missing(_) | FsError::NotMounted(_) | FsError::OutOfService { .. } => true,
-            FsError::Io { source, .. } => source.kind() == io::ErrorKind::ReadOnlyFilesystem,
+            FsError::Io { source, .. } => Symptom::of(source).is_drive(),
         }
     }
 }

@@ -8,13 +8,15 @@
 //! |---|---|---|
 //! | a failed sync, a trial that finds it read-only | takes no writes | when a trial succeeds twice |
 //! | an error that says the drive is gone | serves nothing | likewise |
-//! | a trial that fails, [`MANY_ERRORS`] errors in [`WINDOW`] seconds | serves nothing | after a rest that doubles |
+//! | a failed trial, errors of [`MANY_ERRORS`] files in [`WINDOW`] seconds | serves nothing | after a doubling rest |
 //! | jobs under way, and for [`HUNG`] seconds nothing done and no trial that succeeded | serves nothing | likewise |
 //! | a trial that has not ended for [`NO_TRIAL`] seconds, and no sync that did | serves nothing | likewise |
 //!
 //! How long a job takes says nothing: what counts is that something is done meanwhile. A job ends, a sync ends, a long
 //! job reports a step ([`Health::progressed`]), or a trial succeeds. One step that takes long because it is large, the
 //! sync of a whole database, is announced with its size ([`Health::announce`]), and waited for at [`LOWEST_RATE`].
+//! What an error says is in `symptom.rs`; one file that cannot be read, however often it is asked for, only asks for a
+//! trial, and a process that has run out of descriptors or memory blames no drive.
 //!
 //! Always holds: the state changes with one line in the log each time; asking costs one load; a second is
 //! counted when it is seen to pass, so a process that was stopped does not take its own sleep for the drive's;
@@ -22,7 +24,10 @@
 //! Deliberately absent: threads, clocks, what a trial is (`trial.rs`).
 
 use crate::error::FsError;
+use crate::symptom::Symptom;
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -36,7 +41,7 @@ pub const HUNG: u32 = 30;
 pub const NO_TRIAL: u32 = 60;
 /// Bytes per second that every drive writes that works at all.
 pub const LOWEST_RATE: u64 = 1 << 20;
-/// So many errors make a drive useless although a trial may succeed.
+/// So many files that cannot be read or written make a drive useless although a trial may succeed.
 pub const MANY_ERRORS: u32 = 20;
 /// Errors are forgotten after so many seconds.
 pub const WINDOW: u32 = 60;
@@ -84,6 +89,8 @@ pub enum TrialOutcome {
     Absent(String),
     /// It failed.
     Sick(String),
+    /// It could not be carried out, for a reason that is not the drive's.
+    Unclear(String),
 }
 
 /// The health of one drive.
@@ -112,7 +119,8 @@ struct HealthState {
     stuck: u32,
     /// Seconds since a trial succeeded.
     unproven: u32,
-    errors: u32,
+    /// Files that could not be read or written, by a hash of their paths.
+    failed: BTreeSet<u64>,
     window: u32,
     /// Seconds until it may come back.
     rest: u32,
@@ -123,6 +131,8 @@ struct HealthState {
     watched: bool,
     trial_asked: bool,
     trial_running: bool,
+    /// The last trial could not be carried out, and that was said.
+    untried: bool,
     /// Seconds since it began, or since a sync ended.
     trial_took: u32,
     synced: u64,
@@ -170,7 +180,7 @@ impl Health {
                 done: 0,
                 stuck: 0,
                 unproven: 0,
-                errors: 0,
+                failed: BTreeSet::new(),
                 window: 0,
                 rest: 0,
                 passed: 0,
@@ -179,6 +189,7 @@ impl Health {
                 watched: false,
                 trial_asked: false,
                 trial_running: false,
+                untried: false,
                 trial_took: 0,
                 synced: 0,
                 unlooked: 0,
@@ -263,10 +274,10 @@ impl Health {
         }
     }
 
-    /// Reports an error that the system gave for something on the drive.
-    pub fn saw(&self, error: &io::Error) {
-        let symptom = judge(error);
-        if matches!(symptom, Symptom::Other) {
+    /// Reports an error that the system gave for `path`, which is on the drive.
+    pub fn saw(&self, path: &Path, error: &io::Error) {
+        let symptom = Symptom::of(error);
+        if !symptom.asks_for_trial() {
             return;
         }
         let state = &mut *self.state.lock();
@@ -275,11 +286,14 @@ impl Health {
             // Nothing would ever bring it back.
             _ if !state.watched => {}
             Symptom::Gone => self.fall(state, DriveService::Out, error.to_string()),
-            Symptom::Drive => {
-                state.errors += 1;
-                if state.errors >= MANY_ERRORS {
-                    let why = format!("{} errors within {WINDOW} seconds, the last: {error}", state.errors);
+            Symptom::Unreadable => {
+                let mut hasher = DefaultHasher::new();
+                path.hash(&mut hasher);
+                state.failed.insert(hasher.finish());
+                if state.failed.len() >= MANY_ERRORS as usize {
+                    let why = format!("errors of {MANY_ERRORS} files within {WINDOW} seconds, the last: {error}");
                     self.fall(state, DriveService::Out, why);
+                    state.failed.clear();
                 }
             }
             _ => {}
@@ -301,7 +315,7 @@ impl Health {
     pub fn sync_failed(&self, path: &Path, error: &io::Error) {
         let why = format!("fsync of {} failed: {error}", path.display());
         self.fall(&mut self.state.lock(), DriveService::ReadOnly, why);
-        self.saw(error);
+        self.saw(path, error);
     }
 
     /// Whether something tries the drive out, and can bring it back: [`Health::tick`] has been called.
@@ -317,7 +331,8 @@ impl Health {
         self.watch_trial(state);
         state.window += 1;
         if state.window >= WINDOW {
-            (state.window, state.errors) = (0, 0);
+            state.window = 0;
+            state.failed.clear();
         }
         state.rest = state.rest.saturating_sub(1);
         state.quiet = if state.service == DriveService::Full {
@@ -383,6 +398,13 @@ impl Health {
     pub fn tried(&self, outcome: TrialOutcome) {
         let state = &mut *self.state.lock();
         state.trial_running = false;
+        if let TrialOutcome::Unclear(why) = &outcome {
+            if !std::mem::replace(&mut state.untried, true) {
+                tracing::warn!("device {} could not be tried out: {why}", self.root.display());
+            }
+            return;
+        }
+        state.untried = false;
         if !matches!(outcome, TrialOutcome::Well) {
             state.passed = 0;
         }
@@ -399,6 +421,8 @@ impl Health {
                 }
                 state.absent = Some(why);
             }
+            // Seen to above.
+            TrialOutcome::Unclear(_) => {}
         }
     }
 
@@ -409,7 +433,8 @@ impl Health {
             return;
         }
         tracing::warn!("device {} is well again and back in service", self.root.display());
-        (state.service, state.errors, state.quiet) = (DriveService::Full, 0, 0);
+        (state.service, state.quiet) = (DriveService::Full, 0);
+        state.failed.clear();
         state.why.clear();
         self.level.store(DriveService::Full as u8, Ordering::Release);
     }
@@ -430,37 +455,6 @@ impl Health {
         if to == DriveService::Out {
             self.gone.notify_waiters();
         }
-    }
-}
-
-/// What an error of the system says about the drive.
-enum Symptom {
-    /// Not the drive's.
-    Other,
-    /// A trial will tell.
-    Doubt,
-    /// It is no longer there to be asked.
-    Gone,
-    Drive,
-}
-
-/// Error numbers, most of which `io::ErrorKind` has no name for.
-fn judge(error: &io::Error) -> Symptom {
-    const EIO: i32 = 5;
-    const ENXIO: i32 = 6;
-    const ENODEV: i32 = 19;
-    const EROFS: i32 = 30;
-    const ENOTCONN: i32 = 107;
-    const ESHUTDOWN: i32 = 108;
-    const ESTALE: i32 = 116;
-    const EUCLEAN: i32 = 117;
-    const EREMOTEIO: i32 = 121;
-    const ENOMEDIUM: i32 = 123;
-    match error.raw_os_error() {
-        Some(EROFS) => Symptom::Doubt,
-        Some(ENXIO | ENODEV | ENOTCONN | ESHUTDOWN | ESTALE | ENOMEDIUM) => Symptom::Gone,
-        Some(EIO | EUCLEAN | EREMOTEIO) => Symptom::Drive,
-        _ => Symptom::Other,
     }
 }
 

@@ -11,6 +11,16 @@ fn try_out(health: &Health, outcome: TrialOutcome) -> u32 {
     waited as u32
 }
 
+fn saw(health: &Health, error: io::Error) {
+    health.saw(Path::new("/srv/sda/one"), &error);
+}
+
+fn many_errors(health: &Health) {
+    for number in 0..MANY_ERRORS {
+        health.saw(&Path::new("/srv/sda").join(number.to_string()), &os(5));
+    }
+}
+
 fn service(health: &Health) -> DriveService {
     health.service().0
 }
@@ -30,9 +40,9 @@ fn a_failed_sync_refuses_writes_until_the_drive_is_well() {
 #[test]
 fn an_error_asks_for_a_trial_and_its_failure_ends_service() {
     let health = Health::new("/srv/sda");
-    health.saw(&os(2));
+    saw(&health, os(2));
     assert!(!health.tick());
-    health.saw(&os(5));
+    saw(&health, os(5));
     assert!(health.tick());
     assert_eq!(service(&health), DriveService::Full);
     assert!(!health.tick(), "one trial at a time");
@@ -44,12 +54,12 @@ fn an_error_asks_for_a_trial_and_its_failure_ends_service() {
 #[test]
 fn many_errors_end_service_for_longer_each_time() {
     let health = Health::new("/srv/sda");
-    (0..MANY_ERRORS).for_each(|_| health.saw(&os(5)));
+    many_errors(&health);
     assert_eq!(service(&health), DriveService::Full, "nobody looks after it");
     try_out(&health, TrialOutcome::Well);
     let mut rests = vec![];
     for _ in 0..3 {
-        (0..MANY_ERRORS).for_each(|_| health.saw(&os(5)));
+        many_errors(&health);
         assert_eq!(service(&health), DriveService::Out);
         rests.push(try_out(&health, TrialOutcome::Well));
         assert_eq!(service(&health), DriveService::Out);
@@ -58,14 +68,54 @@ fn many_errors_end_service_for_longer_each_time() {
     }
     assert!(rests.windows(2).all(|pair| pair[0] < pair[1]), "{rests:?}");
     // Spread over time they are bad luck.
-    for _ in 0..MANY_ERRORS * 2 {
-        health.saw(&os(5));
+    for number in 0..MANY_ERRORS * 2 {
+        health.saw(&Path::new("/srv/sda").join(number.to_string()), &os(5));
         for _ in 0..WINDOW {
             if health.tick() {
                 health.tried(TrialOutcome::Well);
             }
         }
     }
+    assert_eq!(service(&health), DriveService::Full);
+}
+
+#[test]
+fn one_file_that_cannot_be_read_leaves_it_to_a_trial() {
+    let health = Health::new("/srv/sda");
+    health.tick();
+    for _ in 0..MANY_ERRORS * 5 {
+        // EIO, EBADMSG, EACCES, ELOOP.
+        [5, 74, 13, 40].into_iter().for_each(|number| saw(&health, os(number)));
+        assert!(health.tick(), "it asks for one");
+        health.tried(TrialOutcome::Well);
+    }
+    assert_eq!(service(&health), DriveService::Full);
+}
+
+#[test]
+fn a_process_out_of_descriptors_or_memory_blames_no_drive() {
+    let health = Health::new("/srv/sda");
+    health.tick();
+    // EMFILE, ENFILE, ENOMEM, EAGAIN.
+    for number in [24, 23, 12, 11].repeat(MANY_ERRORS as usize) {
+        saw(&health, os(number));
+    }
+    assert!(!health.tick(), "a trial would say nothing");
+    for _ in 0..3 {
+        try_out(&health, TrialOutcome::Unclear("no descriptors".into()));
+    }
+    assert_eq!(service(&health), DriveService::Full);
+    // Nor does it bring one back.
+    saw(&health, os(5));
+    try_out(&health, TrialOutcome::Sick("it hurts".into()));
+    for _ in 0..3 {
+        try_out(&health, TrialOutcome::Unclear("no descriptors".into()));
+    }
+    assert_eq!(service(&health), DriveService::Out);
+    try_out(&health, TrialOutcome::Well);
+    try_out(&health, TrialOutcome::Unclear("no descriptors".into()));
+    assert_eq!(service(&health), DriveService::Out);
+    try_out(&health, TrialOutcome::Well);
     assert_eq!(service(&health), DriveService::Full);
 }
 
@@ -170,10 +220,10 @@ fn a_busy_drive_is_not_hung() {
 #[test]
 fn what_is_gone_serves_nothing_and_what_is_absent_is_reported() {
     let health = Health::new("/srv/sda");
-    health.saw(&os(30));
+    saw(&health, os(30));
     assert_eq!(try_out(&health, TrialOutcome::ReadOnly("read-only".into())), 0);
     assert_eq!(service(&health), DriveService::ReadOnly);
-    health.saw(&os(19));
+    saw(&health, os(19));
     assert_eq!(service(&health), DriveService::Out);
     let health = Health::new("/srv/sda");
     try_out(&health, TrialOutcome::Absent("not mounted".into()));

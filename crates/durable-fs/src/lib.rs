@@ -22,6 +22,7 @@ pub mod intent_log;
 mod lock;
 mod reserve;
 mod staged;
+mod symptom;
 mod trial;
 
 pub use batch::Batch;
@@ -33,4 +34,5 @@ pub use intent_log::{Intent, IntentLog};
 pub use lock::{Hint, Locked};
 pub use reserve::Reserve;
 pub use staged::{Staged, Synced, write_file_atomically, write_private_file_atomically};
+pub use symptom::Symptom;
 pub use trial::try_out;

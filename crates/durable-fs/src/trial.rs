@@ -1,12 +1,13 @@
 //! Trying a drive out: is it there, and does it keep what it is given?
 //!
 //! Always holds: a trial leaves nothing behind, and where the file system has unnamed files none of its files is ever
-//! to be seen, not even after a crash; a full drive is well. It may hang as the drive does:
-//! run it on a thread of its own.
+//! to be seen, not even after a crash; a full drive is well; a process without descriptors or memory learns nothing.
+//! It may hang as the drive does: run it on a thread of its own.
 
 use crate::device::StorageDevice;
 use crate::error::FsError;
 use crate::health::TrialOutcome;
+use crate::symptom::Symptom;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub fn try_out(world: &World, root: &Path, must_be_mounted: bool) -> TrialOutcom
     let device = StorageDevice::new(world.files.clone(), world.random.clone(), root);
     match device.check_present(must_be_mounted) {
         Err(error @ (FsError::Missing(_) | FsError::NotMounted(_))) => return TrialOutcome::Absent(error.to_string()),
+        Err(FsError::Io { source, .. }) if Symptom::of(&source).is_passing() => return unclear(&source),
         Err(error) => return TrialOutcome::Sick(error.to_string()),
         Ok(()) => {}
     }
@@ -31,15 +33,23 @@ pub fn try_out(world: &World, root: &Path, must_be_mounted: bool) -> TrialOutcom
     }
 }
 
+/// What it says of the drive that a trial could not go on.
 fn judge(error: io::Error) -> TrialOutcome {
-    use io::ErrorKind::{NotFound, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-    match error.kind() {
+    match Symptom::of(&error) {
         // Neither room nor leave to write says anything against the drive.
-        StorageFull | QuotaExceeded | PermissionDenied => TrialOutcome::Well,
-        ReadOnlyFilesystem => TrialOutcome::ReadOnly(error.to_string()),
-        NotFound => TrialOutcome::Absent(error.to_string()),
-        _ => TrialOutcome::Sick(format!("a trial failed: {error}")),
+        Symptom::NoSpace => TrialOutcome::Well,
+        Symptom::Item if error.kind() == io::ErrorKind::PermissionDenied => TrialOutcome::Well,
+        Symptom::ReadOnly => TrialOutcome::ReadOnly(error.to_string()),
+        Symptom::Absent => TrialOutcome::Absent(error.to_string()),
+        Symptom::Process | Symptom::Busy => unclear(&error),
+        Symptom::NotDirectory | Symptom::Unreadable | Symptom::Item | Symptom::Gone => {
+            TrialOutcome::Sick(format!("a trial failed: {error}"))
+        }
     }
+}
+
+fn unclear(error: &io::Error) -> TrialOutcome {
+    TrialOutcome::Unclear(format!("a trial came to nothing: {error}"))
 }
 
 fn write_and_read(world: &World, device: &StorageDevice) -> io::Result<bool> {

@@ -12,6 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use vocabulary::FaultKind;
 use world::World;
 use world::files::{Directory, File, FileInfo, FileSystem, Purpose, Space};
 use world::random::OsRandom;
@@ -23,6 +24,8 @@ struct Script {
     steps: Vec<String>,
     fail: Option<(&'static str, i32)>,
     named_only: bool,
+    /// What opening anything fails with.
+    opening: Option<i32>,
 }
 
 #[derive(Clone, Default)]
@@ -37,6 +40,11 @@ impl Recorder {
             Some((step, errno)) if step == what => Err(io::Error::from_raw_os_error(errno)),
             _ => Ok(()),
         }
+    }
+
+    fn opened(&self) -> io::Result<()> {
+        let number = self.0.lock().opening;
+        number.map_or(Ok(()), |number| Err(io::Error::from_raw_os_error(number)))
     }
 
     fn steps(&self) -> Vec<String> {
@@ -115,6 +123,7 @@ impl Directory for Watched<dyn Directory> {
 
 impl FileSystem for Recorder {
     fn open(&self, path: &Path, purpose: Purpose) -> io::Result<Box<dyn File>> {
+        self.opened()?;
         let (inner, path) = (RealFiles.open(path, purpose)?, path.to_owned());
         Ok(Box::new(Watched {
             inner,
@@ -126,6 +135,7 @@ impl FileSystem for Recorder {
         if self.0.lock().named_only {
             return Err(io::ErrorKind::Unsupported.into());
         }
+        self.opened()?;
         let (inner, path) = (RealFiles.open_unnamed(directory)?, PathBuf::from("new"));
         Ok(Box::new(Watched {
             inner,
@@ -134,6 +144,7 @@ impl FileSystem for Recorder {
         }))
     }
     fn open_directory(&self, path: &Path) -> io::Result<Box<dyn Directory>> {
+        self.opened()?;
         let (inner, path) = (RealFiles.open_directory(path)?, path.to_owned());
         Ok(Box::new(Watched {
             inner,
@@ -160,6 +171,7 @@ impl FileSystem for Recorder {
     }
     fn sync_everything(&self, path: &Path) -> io::Result<()> {
         self.step("sync-all", path)?;
+        self.opened()?;
         RealFiles.sync_everything(path)
     }
     fn space(&self, path: &Path) -> io::Result<Space> {
@@ -224,6 +236,36 @@ fn a_trial_has_no_name() {
     bench.recorder.0.lock().fail = Some(("sync", 5));
     assert!(matches!(try_out(&world, &bench.root, false), TrialOutcome::Sick(_)));
     assert_eq!(bench.orphaned_logs(), 0);
+}
+
+#[test]
+fn a_process_that_can_open_no_more_files_learns_nothing_of_the_drive() {
+    let bench = Bench::new();
+    let world = World {
+        files: Arc::new(bench.recorder.clone()),
+        ..World::real()
+    };
+    // ENOMEM, ENFILE, EMFILE.
+    for number in [12, 23, 24] {
+        for named_only in [false, true] {
+            bench.recorder.0.lock().named_only = named_only;
+            bench.recorder.0.lock().opening = Some(number);
+            let outcome = try_out(&world, &bench.root, false);
+            assert!(matches!(outcome, TrialOutcome::Unclear(_)), "{number}: {outcome:?}");
+            bench.recorder.0.lock().opening = None;
+            assert_eq!(try_out(&world, &bench.root, false), TrialOutcome::Well);
+        }
+    }
+    bench.recorder.0.lock().opening = Some(24);
+    let failed = bench.write(b"one").unwrap_err();
+    assert_eq!(failed.kind(), FaultKind::Contention, "{failed}");
+    let failed = bench.device.sync_everything().unwrap_err();
+    assert_eq!(failed.kind(), FaultKind::Contention, "{failed}");
+    bench.device.check_writable().unwrap();
+    bench.recorder.0.lock().opening = Some(13);
+    assert_eq!(try_out(&world, &bench.root, false), TrialOutcome::Well);
+    bench.recorder.0.lock().opening = Some(74);
+    assert!(matches!(try_out(&world, &bench.root, false), TrialOutcome::Sick(_)));
 }
 
 /// Unmounted after the writer had looked: nothing comes to lie below the mount point.

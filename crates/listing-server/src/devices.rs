@@ -6,12 +6,12 @@
 //! that is unmounted lazily is in use for as long as any is open.
 
 use crate::options::ListingServerOptions;
-use durable_fs::{Health, Reserve};
+use durable_fs::{Health, Reserve, Symptom};
 use listing_engine::{Brokers, DeviceRoot};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage_shell::{DeviceEngine, DeviceOpener, DevicePool, PooledDevice, Refusal};
-use vocabulary::Fault;
+use vocabulary::{Fault, FaultKind};
 use world::World;
 use world::files::{FileKind, FileSystem};
 
@@ -39,22 +39,28 @@ impl DatabaseDisk {
 
 fn check_there(files: &dyn FileSystem, path: &Path, must_be_mounted: bool) -> Result<(), Fault> {
     let is_there = match must_be_mounted {
-        true => files.is_mount_point(path).unwrap_or(false),
-        false => {
-            let info = files.info(path);
-            info.is_ok_and(|info| info.kind == FileKind::Directory)
-        }
+        true => files.is_mount_point(path),
+        false => files.info(path).map(|info| info.kind == FileKind::Directory),
     };
+    let place = path.display();
     match is_there {
-        true => Ok(()),
-        false => Err(Fault::device(format!("{} is not there", path.display()))),
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Fault::device(format!("{place} is not there"))),
+        Err(error) if Symptom::of(&error).is_passing() => Err(Fault::new(
+            FaultKind::Contention,
+            format!("cannot look at {place}: {error}"),
+        )),
+        Err(error) => Err(Fault::device(format!("{place} is not there: {error}"))),
     }
 }
 
 impl DeviceEngine for DatabaseDisk {
     fn check(&self) -> Result<(), Fault> {
-        check_there(&*self.files, &self.path, self.must_be_mounted)
-            .inspect_err(|_| self.brokers.forget_device(&self.path))
+        check_there(&*self.files, &self.path, self.must_be_mounted).inspect_err(|fault| {
+            if fault.kind.is_device() {
+                self.brokers.forget_device(&self.path);
+            }
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The caller turns [`EngineError::kind`] into its own language (the object server into status codes).
 
+use durable_fs::Symptom;
 use std::io;
 use vocabulary::{Fault, FaultKind, Timestamp};
 
@@ -48,7 +49,7 @@ pub enum EngineError {
         /// What ran out.
         why: String,
     },
-    /// The device is missing, not mounted, or was taken out of service.
+    /// The device is missing, not mounted, read-only, or was taken out of service.
     #[error("device {device} is unavailable: {why}")]
     DeviceUnavailable {
         /// The device's name.
@@ -87,7 +88,12 @@ impl EngineError {
             EngineError::NotFound { .. } | EngineError::Quarantined { .. } => FaultKind::Absent,
             EngineError::Corrupt { .. } | EngineError::Collision { .. } => FaultKind::Data,
             EngineError::NoSpace { .. } => FaultKind::NoSpace,
-            EngineError::DeviceUnavailable { .. } | EngineError::Io { .. } => FaultKind::Device,
+            EngineError::DeviceUnavailable { .. } => FaultKind::Device,
+            EngineError::Io { source, .. } => match Symptom::of(source).fault_kind() {
+                // A part of what was asked for: that says nothing of the whole.
+                FaultKind::Absent => FaultKind::Item,
+                kind => kind,
+            },
             EngineError::Contradiction(_) | EngineError::OtherSecrets { .. } => FaultKind::Caller,
         }
     }

@@ -327,18 +327,22 @@ fn metadata_that_do_not_fit_are_refused_whole() {
 }
 
 #[test]
-fn a_full_failing_or_read_only_disk_is_the_devices_fault() {
+fn a_full_or_read_only_disk_is_the_devices_fault_and_a_failing_file_its_own() {
     for errno in [rustix::io::Errno::NOSPC, rustix::io::Errno::ROFS, rustix::io::Errno::IO] {
         for step in ["write", "attribute", "make", "link", "append"] {
             let bench = Bench::new();
             let engine = bench.engine();
             bench.faults.fail(step, errno.raw_os_error());
             let error = put(&engine, 1, b"hello").unwrap_err();
-            assert!(error.kind().is_device(), "{step}: {error}");
+            assert_eq!(
+                error.kind().is_device(),
+                errno != rustix::io::Errno::IO,
+                "{step}: {error}"
+            );
             let expected = match errno {
                 rustix::io::Errno::NOSPC => matches!(error, EngineError::NoSpace { .. }),
                 rustix::io::Errno::ROFS => matches!(error, EngineError::DeviceUnavailable { .. }),
-                _ => matches!(error, EngineError::Io { .. }),
+                _ => matches!(error, EngineError::Io { .. }) && error.kind() == FaultKind::Item,
             };
             assert!(expected, "{step}: {error:?}");
             bench.faults.heal();
@@ -354,7 +358,7 @@ fn after_a_failed_fsync_the_device_only_reads() {
     let engine = bench.engine();
     put(&engine, 1, b"old").unwrap();
     bench.faults.fail("sync", rustix::io::Errno::IO.raw_os_error());
-    put(&engine, 2, b"new").unwrap_err();
+    assert_eq!(put(&engine, 2, b"new").unwrap_err().kind(), FaultKind::Device);
     bench.faults.heal();
     for error in [
         put(&engine, 3, b"x").unwrap_err(),

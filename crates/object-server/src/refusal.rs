@@ -15,6 +15,15 @@ pub(crate) fn refused_by(device: &ObjectDevice) -> impl Fn(EngineError) -> Refus
 pub(crate) fn refusal_of(error: &EngineError, device: &ObjectDevice) -> Refusal {
     match error.kind() {
         FaultKind::Absent => Refusal::not_found(error.deleted_at()),
+        // This server has run out of descriptors or memory, or another process has the lock.
+        FaultKind::Contention => {
+            tracing::warn!("device {}: {error}", device.name());
+            Refusal::busy(device.name(), &error.to_string())
+        }
+        FaultKind::Item => {
+            tracing::error!("device {}: {error}", device.name());
+            Refusal::Text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+        }
         FaultKind::NoSpace | FaultKind::Device => Refusal::Device(device.name().to_owned()),
         // Two names with one hash; Swift forbids the second.
         FaultKind::Data if matches!(error, EngineError::Collision { .. }) => Refusal::Page(StatusCode::FORBIDDEN),

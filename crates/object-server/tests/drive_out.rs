@@ -22,6 +22,7 @@ use support::Times;
 use support::calls::{call, fed, get, on_files, pattern, put, read, until};
 use support::hanging::HangingEngine;
 use support::ours::options;
+use support::unopenable::Unopenable;
 use vocabulary::{EntityPath, HashPrefix, Partition, Policies, Policy};
 use world::World;
 
@@ -127,14 +128,16 @@ async fn a_drive_with_many_errors_is_left_alone_for_a_while() {
     let site = Site::new();
     assert_eq!(site.head().await, StatusCode::NOT_FOUND);
     site.pass(1);
-    for _ in 0..MANY_ERRORS {
-        site.health.saw(&std::io::Error::from_raw_os_error(5));
+    for number in 0..MANY_ERRORS {
+        let file = site.health.root().join(number.to_string());
+        site.health.saw(&file, &std::io::Error::from_raw_os_error(5));
     }
     assert_eq!(site.head().await, GONE);
     site.pass(60);
     assert_eq!(site.head().await, StatusCode::NOT_FOUND);
     // So does one that says it is no longer there; its writes, too.
-    site.health.saw(&std::io::Error::from_raw_os_error(19));
+    site.health
+        .saw(site.health.root(), &std::io::Error::from_raw_os_error(19));
     assert!(
         site.health
             .check_writable()
@@ -143,6 +146,77 @@ async fn a_drive_with_many_errors_is_left_alone_for_a_while() {
             .contains(&Path::new("/srv/node/sda").display().to_string())
     );
     assert_eq!(site.head().await, GONE);
+}
+
+/// An engine on files that cannot always be opened.
+struct UnopenableSource {
+    files: Unopenable,
+    health: Arc<Health>,
+}
+
+impl DeviceSource for UnopenableSource {
+    fn open(&self, name: &str) -> Result<Arc<dyn ObjectEngine>, EngineError> {
+        let config = FilesConfig {
+            mount_check: false,
+            ..FilesConfig::new(name, self.health.root())
+        };
+        let world = World {
+            files: Arc::new(self.files.clone()),
+            ..World::real()
+        };
+        Ok(Arc::new(FilesEngine::watched(config, world, self.health.clone())))
+    }
+
+    fn health(&self, _name: &str) -> Arc<Health> {
+        self.health.clone()
+    }
+}
+
+#[tokio::test]
+async fn only_what_is_the_whole_drives_is_answered_with_507() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().join("sda");
+    std::fs::create_dir(&root).unwrap();
+    let (files, health) = (Unopenable::default(), Health::new(&root));
+    let source = UnopenableSource {
+        files: files.clone(),
+        health: health.clone(),
+    };
+    let server = ObjectServer::new(World::real(), options(), Arc::new(source)).unwrap();
+    let made = server.call(put(1.0, Body::whole("one")).into()).await;
+    assert_eq!(made.status(), StatusCode::CREATED);
+    assert!(!health.tick());
+    let timestamp = ("x-timestamp", Times::new().at(2.0));
+    // ENOMEM, ENFILE, EMFILE; EIO, EACCES, ELOOP; EROFS.
+    for (number, status, asks_for_trial) in [
+        (12, 503, false),
+        (23, 503, false),
+        (24, 503, false),
+        (5, 500, true),
+        (13, 500, true),
+        (40, 500, true),
+        (30, 507, true),
+    ] {
+        files.fail(Some(number));
+        for _ in 0..MANY_ERRORS * 2 {
+            let refused = server.call(get(None).into()).await;
+            assert_eq!(refused.status(), status, "{number}");
+            assert_eq!(refused.headers().contains_key("retry-after"), status == 503, "{number}");
+        }
+        let refused = server.call(put(3.0, Body::whole("two")).into()).await;
+        assert_eq!(refused.status(), status, "{number}");
+        let refused = server
+            .call(call("POST", "sda", std::slice::from_ref(&timestamp)).into())
+            .await;
+        assert_eq!(refused.status(), status, "{number}");
+        files.fail(None);
+        assert_eq!(health.tick(), asks_for_trial, "{number}");
+        if asks_for_trial {
+            health.tried(TrialOutcome::Well);
+        }
+        let found = server.call(get(None).into()).await;
+        assert_eq!(found.status(), StatusCode::OK, "{number}: {:?}", health.service());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

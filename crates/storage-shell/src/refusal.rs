@@ -63,6 +63,16 @@ impl Refusal {
         Self::Text(status, error.to_string())
     }
 
+    /// 503 with `Retry-After`, by which gateways know a device that cannot be used just now from a bad one.
+    pub fn busy(device: &str, why: &str) -> Self {
+        let text = format!("device {device}: {why}; try another");
+        let mut response = whole(StatusCode::SERVICE_UNAVAILABLE, TEXT, text);
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        Self::Whole(Box::new(response))
+    }
+
     /// 499, the number of nginx and of Swift for a client that went away.
     pub fn client_disconnect() -> Self {
         Self::Page(StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST))
@@ -108,21 +118,11 @@ impl Refusal {
 impl From<DeviceFault> for Refusal {
     fn from(DeviceFault { device, fault }: DeviceFault) -> Self {
         match fault.kind {
-            FaultKind::Contention => Self::Whole(Box::new(busy(&device))),
+            FaultKind::Contention => Self::busy(&device, &fault.what),
             FaultKind::Caller => Self::internal(),
             _ => Self::Device(device),
         }
     }
-}
-
-/// 503 with `Retry-After`, by which gateways know a busy device from a bad one.
-fn busy(device: &str) -> Response {
-    let text = format!("device {device} has more requests than it can take; try another");
-    let mut response = whole(StatusCode::SERVICE_UNAVAILABLE, TEXT, text);
-    response
-        .headers_mut()
-        .insert(RETRY_AFTER, HeaderValue::from_static("1"));
-    response
 }
 
 fn dated(mut response: Response, timestamp: Option<Timestamp>) -> Response {

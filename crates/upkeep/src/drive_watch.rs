@@ -49,13 +49,13 @@ impl DriveWatch {
     fn try_out(&mut self, health: Arc<Health>) {
         let thread = match self.thread(health.root()) {
             Ok(thread) => thread,
-            Err(error) => return health.tried(TrialOutcome::Sick(format!("no thread to try it out on: {error}"))),
+            Err(error) => return health.tried(TrialOutcome::Unclear(format!("no thread to try it out on: {error}"))),
         };
         let (world, must_be_mounted) = (self.world.clone(), self.must_be_mounted);
         self.world.spawn(async move {
             let root = health.root().to_owned();
             let trial = thread.run(move || try_out(&world, &root, must_be_mounted)).await;
-            health.tried(trial.unwrap_or_else(|error| TrialOutcome::Sick(error.to_string())));
+            health.tried(trial.unwrap_or_else(|error| TrialOutcome::Unclear(error.to_string())));
         });
     }
 

@@ -1,5 +1,6 @@
 //! What failures of the layers below mean to upkeep: each becomes a [`Fault`].
 
+use durable_fs::Symptom;
 use listing_engine::Error as DatabaseError;
 use object_engine::EngineError;
 use peer::{BodyError, PeerError};
@@ -25,7 +26,7 @@ macro_rules! kind_of {
     };
 }
 
-kind_of!(io::Error, io_kind);
+kind_of!(io::Error, |error| Symptom::of(error).fault_kind());
 kind_of!(Elapsed, |_| FaultKind::Peer);
 kind_of!(BodyError, |error| match error {
     BodyError::Corrupt => FaultKind::Data,
@@ -56,13 +57,4 @@ pub(crate) async fn run_on<T: Send + 'static, E: ToFault + Send + 'static>(
 ) -> Result<T, Fault> {
     let done = threads.run(work).await.map_err(|error| error.to_fault())?;
     done.map_err(|error| error.to_fault())
-}
-
-fn io_kind(error: &io::Error) -> FaultKind {
-    match error.kind() {
-        io::ErrorKind::NotFound => FaultKind::Absent,
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FaultKind::NoSpace,
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => FaultKind::Contention,
-        _ => FaultKind::Device,
-    }
 }

@@ -35,7 +35,7 @@ async fn a_drive_leaves_service_and_comes_back() {
     let device = StorageDevice::watched(world.files.clone(), world.random.clone(), drives.health(&root), false);
 
     watch.step().await;
-    drives.health(&root).saw(&std::io::Error::from_raw_os_error(19));
+    drives.health(&root).saw(&root, &std::io::Error::from_raw_os_error(19));
     assert!(drives.is_out(&root));
     until(&mut watch, dir.path(), "out of service").await;
     assert!(device.check_writable().is_err());

@@ -19,9 +19,11 @@ pub enum FaultKind {
     Contention,
     /// The stored bytes are damaged; the device that holds them works.
     Data,
+    /// One file or directory cannot be read or written; others on its device may well be fine.
+    Item,
     /// The device has no room for the change; reading works.
     NoSpace,
-    /// The device is missing, not mounted, read-only, failing or out of service.
+    /// The device is missing, not mounted, read-only or out of service.
     Device,
     /// Another server, or the network on the way to it.
     Peer,

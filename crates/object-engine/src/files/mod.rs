@@ -129,21 +129,28 @@ impl EngineState {
 
     fn blame(&self, error: FsError) -> EngineError {
         let device = self.config.name.clone();
-        if let FsError::Io { source, .. } = &error {
-            self.device.health().saw(source);
+        if let FsError::Io { source, path, .. } = &error {
+            self.device.health().saw(path, source);
         }
+        let is_drives = |error: &FsError| {
+            // What could not be synced has just ended writing to the drive.
+            let unsynced = matches!(error, FsError::Io { doing: "sync", .. }) && self.device.check_writable().is_err();
+            error.is_unavailable() || unsynced
+        };
         match error {
             error if error.kind() == FaultKind::NoSpace => EngineError::NoSpace {
                 device,
                 why: error.to_string(),
             },
-            FsError::Io { doing, path, source } if source.kind() != std::io::ErrorKind::ReadOnlyFilesystem => {
-                EngineError::Io {
-                    doing,
-                    path: path.display().to_string(),
-                    source,
-                }
-            }
+            error if is_drives(&error) => EngineError::DeviceUnavailable {
+                device,
+                why: error.to_string(),
+            },
+            FsError::Io { doing, path, source } => EngineError::Io {
+                doing,
+                path: path.display().to_string(),
+                source,
+            },
             error => EngineError::DeviceUnavailable {
                 device,
                 why: error.to_string(),

@@ -39,7 +39,7 @@ use peer::{Body, BodyError, Feed, Response};
 use std::sync::Arc;
 use std::time::Duration;
 use storage_shell::{DeviceFault, Lane, Refusal, empty};
-use vocabulary::FaultKind;
+use vocabulary::{Fault, FaultKind};
 
 /// Pieces of our answer that may wait for the network.
 const PIECES: usize = 4;
@@ -70,18 +70,27 @@ impl From<LineError> for ExchangeEnd {
 
 impl From<DeviceFault> for ExchangeEnd {
     fn from(DeviceFault { fault, .. }: DeviceFault) -> Self {
-        let status = match fault.kind {
-            FaultKind::Contention => 503,
-            FaultKind::Caller => 500,
-            _ => 507,
-        };
-        Self::Say(status, fault.what)
+        match fault.kind {
+            FaultKind::Caller => Self::Say(500, fault.what),
+            _ => fault.into(),
+        }
     }
 }
 
 impl From<EngineError> for ExchangeEnd {
     fn from(error: EngineError) -> Self {
-        Self::Say(507, error.to_string())
+        Fault::from(error).into()
+    }
+}
+
+impl From<Fault> for ExchangeEnd {
+    fn from(Fault { kind, what }: Fault) -> Self {
+        let status = match kind {
+            FaultKind::Contention => 503,
+            FaultKind::Item => 500,
+            _ => 507,
+        };
+        Self::Say(status, what)
     }
 }
 

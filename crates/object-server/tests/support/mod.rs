@@ -10,6 +10,7 @@ pub mod container;
 pub mod hanging;
 pub mod oracle;
 pub mod ours;
+pub mod unopenable;
 pub mod wire;
 
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -12,7 +12,7 @@ use object_engine::{
     Versions,
 };
 use peer::ssync::Wish;
-use vocabulary::{EntityPath, Fault, HashPrefix, PathHash, header_name};
+use vocabulary::{EntityPath, Fault, FaultKind, HashPrefix, PathHash, header_name};
 
 /// Bytes read at a time.
 const CHUNK: usize = 256 * 1024;
@@ -116,7 +116,9 @@ fn look_at(
             let deleted = deleted.and_then(|versions| Some(State::Deleted(its_path(&name)?, versions)));
             Ok(deleted.unwrap_or(State::Gone))
         }
-        Err(error) if !error.kind().is_device() => Ok(State::Gone),
+        Err(error) if matches!(error.kind(), FaultKind::Absent | FaultKind::Data | FaultKind::Caller) => {
+            Ok(State::Gone)
+        }
         Err(error) => Err(error),
     }
 }
