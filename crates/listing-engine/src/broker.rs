@@ -71,8 +71,11 @@ impl Broker {
     }
 
     /// Whether its file is there.
-    pub fn exists(&self) -> bool {
-        self.location.disk().exists(&self.location.db_file()) || self.location.newest_file().is_some()
+    ///
+    /// # Errors
+    /// When that cannot be known.
+    pub fn exists(&self) -> Result<bool, Error> {
+        Ok(self.location.disk().exists(&self.location.db_file())? || self.location.newest_file()?.is_some())
     }
 
     /// Whether an account's database says just that of a container, and nothing waits to be merged.
@@ -126,7 +129,7 @@ impl Broker {
         }
         let _order = self.pending.lock();
         let _lock = self.location.disk().lock(&self.location.lock_file())?;
-        if !self.exists() {
+        if !self.exists()? {
             return Err(Error::NotFound {
                 path: self.location.db_file(),
             });
@@ -191,7 +194,8 @@ impl Broker {
         };
         done.map_err(|failure| match failure {
             DatabaseFailure::Error(error) => {
-                if error.kind() == FaultKind::Device {
+                let is_disks = matches!(error, Error::Io { .. } | Error::Unsynced { .. });
+                if is_disks || matches!(error.kind(), FaultKind::Device | FaultKind::NoSpace | FaultKind::Item) {
                     // What it keeps in memory may not be what the drive kept.
                     *slot = None;
                 }

@@ -28,7 +28,7 @@ impl Brokers {
         // Nothing under the lock that everybody needs may touch a disk.
         let kept = self.open.lock().get(location).cloned();
         if let Some(broker) = kept {
-            return match broker.exists() {
+            return match broker.exists()? {
                 true => Ok(broker),
                 false => Err(Error::NotFound {
                     path: location.db_file(),

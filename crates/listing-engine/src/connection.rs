@@ -16,10 +16,10 @@ use crate::image::Image;
 use crate::known_schemas::{self, SchemaStanding};
 use crate::migrate::{self, Migration};
 use crate::{Kind, Location, chexor};
-use durable_fs::Health;
+use durable_fs::{Health, Symptom};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::io;
@@ -86,9 +86,12 @@ impl Database {
         let directory = location.hash_dir();
         let entries = match location.disk().entries(&directory) {
             Ok(entries) => entries,
-            Err(_) => {
+            Err(error) => {
                 check_is(location.disk(), &directory, FileKind::Directory, false)?;
-                return Err(absent().into());
+                return Err(match Symptom::of(&error).is_absent() {
+                    true => absent().into(),
+                    false => Error::io("list", &directory, error).into(),
+                });
             }
         };
         let path = location.newest_of(&entries).ok_or_else(absent)?;
@@ -339,7 +342,10 @@ fn check_company(location: &Location, path: &Path, entries: &[(OsString, bool)])
         .filter_map(|path| path.file_name())
         .collect();
     for (name, is_link) in entries.iter().filter(|(name, _)| company.contains(&&**name)) {
-        if *is_link || !location.disk().is(&location.hash_dir().join(name), FileKind::File) {
+        let place = location.hash_dir().join(name);
+        // What has gone meanwhile does no harm.
+        let is_fine = |disk: &Disk| Ok::<_, Error>(disk.is(&place, FileKind::File)? || !disk.exists(&place)?);
+        if *is_link || !is_fine(location.disk())? {
             return Err(DatabaseFailure::Damaged(format!("{} is no file", name.display())));
         }
     }
@@ -380,9 +386,17 @@ fn failure(disk: &Disk, doing: &'static str, path: &Path, error: rusqlite::Error
         // Which error the system gave SQLite does not say.
         disk.sync_failed(path, &Errno::IO.into());
     }
-    match damage(&error) {
-        Some(reason) => DatabaseFailure::Damaged(reason),
-        None => DatabaseFailure::Error(Error::sqlite(doing, path, error)),
+    if let Some(reason) = damage(&error) {
+        return DatabaseFailure::Damaged(reason);
+    }
+    let is_vague = matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
+    );
+    // SQLite does not say why: no descriptors, no leave, or a drive that takes no writes.
+    match is_vague.then(|| disk.writable(path)) {
+        Some(Err(why)) => DatabaseFailure::Error(why),
+        _ => DatabaseFailure::Error(Error::sqlite(doing, path, error)),
     }
 }
 

@@ -118,14 +118,14 @@ pub fn adopt(
     belongs: impl Fn(&Info) -> bool,
 ) -> Result<(), Error> {
     let target = target(location, file)?;
-    if location.disk().exists(&target) {
+    if location.disk().exists(&target)? {
         return Err(Error::AlreadyExists { path: target });
     }
     let claimed = Claimed::of(location, identity)?;
     Copy::open(location, &claimed.path, belongs)?.take_identity(location, identity)?;
     location.disk().write_back(&claimed.path)?;
     let _lock = location.locked_home()?;
-    if location.disk().exists(&target) {
+    if location.disk().exists(&target)? {
         return Err(Error::AlreadyExists { path: target });
     }
     // Left by a database that is gone, it would be rolled back into this one.
@@ -144,7 +144,7 @@ struct Claimed {
 impl Claimed {
     fn of(location: &Location, identity: CopyIdentity<'_>) -> Result<Self, Error> {
         let arrived = place(location, identity.name)?;
-        if !location.disk().is(&arrived, FileKind::File) {
+        if !location.disk().is(&arrived, FileKind::File)? {
             return Err(Error::NotFound { path: arrived });
         }
         let path = own_place(location, identity.unique);

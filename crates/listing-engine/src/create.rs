@@ -33,7 +33,7 @@ pub struct NewDatabase {
 
 /// Makes the database at `location`. Its caller says which temporary name is free.
 pub(crate) fn create(location: &Location, new: &NewDatabase) -> Result<(), Error> {
-    if location.newest_file().is_some() {
+    if location.newest_file()?.is_some() {
         return Err(Error::AlreadyExists {
             path: location.db_file(),
         });
@@ -110,7 +110,7 @@ fn is_replica_id(name: &str) -> bool {
 fn publish(location: &Location, staged: &Path) -> Result<(), Error> {
     let _lock = location.locked_home()?;
     let target = location.db_file();
-    if location.newest_file().is_some() {
+    if location.newest_file()?.is_some() {
         return Err(Error::AlreadyExists { path: target });
     }
     location.disk().publish(staged, &target)

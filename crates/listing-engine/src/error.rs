@@ -3,6 +3,7 @@
 //! Always holds: every message names the file. A corrupt database has been moved to `quarantined/`
 //! before its error is seen, so the next request finds a clean absence that replication can fill.
 
+use durable_fs::Symptom;
 use rusqlite::ffi;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,12 +72,22 @@ pub enum Error {
         /// The database file.
         path: PathBuf,
     },
-    /// The drive takes no writes until a trial has shown that it keeps what it is given.
+    /// The device is missing or not mounted, or takes no writes until a trial has shown that it keeps what it is given.
     #[error("{_0}")]
     OutOfService(Arc<durable_fs::FsError>),
     /// The file system refused.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// Why not.
+        source: Arc<io::Error>,
+    },
+    /// A sync failed: what was written may be lost.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Unsynced {
         /// What was being done.
         doing: &'static str,
         /// To which file.
@@ -100,6 +111,15 @@ impl Error {
     /// An [`io::Error`] with its circumstances.
     pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io {
+            doing,
+            path: path.to_owned(),
+            source: Arc::new(source),
+        }
+    }
+
+    /// A failed sync with its circumstances.
+    pub(crate) fn unsynced(doing: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Unsynced {
             doing,
             path: path.to_owned(),
             source: Arc::new(source),
@@ -132,15 +152,19 @@ impl Error {
             Self::Busy { .. } | Self::TooLong { .. } => FaultKind::Contention,
             Self::Quarantined { .. } | Self::Metadata { .. } | Self::BadCopy { .. } => FaultKind::Data,
             Self::WrongKind { .. } => FaultKind::Caller,
-            Self::Io { .. } | Self::OutOfService(_) => FaultKind::Device,
+            Self::Unsynced { .. } | Self::OutOfService(_) => FaultKind::Device,
+            Self::Io { source, .. } => match Symptom::of(source).fault_kind() {
+                // A part of a database: what is not there at all is `NotFound`.
+                FaultKind::Absent => FaultKind::Item,
+                kind => kind,
+            },
+            Self::Sqlite { source, .. } if is_failed_sync(source) => FaultKind::Device,
             Self::Sqlite { source, .. } => match source.sqlite_error_code() {
-                Some(
-                    rusqlite::ErrorCode::SystemIoFailure
-                    | rusqlite::ErrorCode::DiskFull
-                    | rusqlite::ErrorCode::ReadOnly,
-                ) => FaultKind::Device,
-                // One file that cannot be opened says nothing about its neighbours.
-                Some(rusqlite::ErrorCode::CannotOpen) => FaultKind::Data,
+                Some(rusqlite::ErrorCode::OutOfMemory) => FaultKind::Contention,
+                Some(rusqlite::ErrorCode::DiskFull) => FaultKind::NoSpace,
+                Some(rusqlite::ErrorCode::ReadOnly) => FaultKind::Device,
+                // One file that cannot be opened or read says nothing about its neighbours.
+                Some(rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::SystemIoFailure) => FaultKind::Item,
                 _ => FaultKind::Caller,
             },
         }

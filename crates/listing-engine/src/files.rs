@@ -9,7 +9,7 @@
 mod removal;
 
 use crate::Error;
-use durable_fs::Health;
+use durable_fs::{FsError, Health, Symptom};
 use rusqlite::{Connection, OpenFlags};
 use std::ffi::OsString;
 use std::fmt;
@@ -79,7 +79,7 @@ impl Disk {
             }
             Err(error) => {
                 self.sync_failed(path, &error);
-                Err(Error::io(doing, path, error))
+                Err(Error::unsynced(doing, path, error))
             }
         }
     }
@@ -87,6 +87,12 @@ impl Disk {
     /// Where databases are kept that SQLite cannot open by their paths.
     pub(crate) fn databases(&self) -> Option<&dyn Databases> {
         self.files.databases()
+    }
+
+    /// Why a file cannot be opened for writing, if it cannot.
+    pub(crate) fn writable(&self, path: &Path) -> Result<(), Error> {
+        let opened = self.files.open(path, Purpose::Change);
+        opened.map(drop).map_err(|error| Error::io("open", path, error))
     }
 
     /// Has SQLite open a file by its path.
@@ -107,13 +113,22 @@ impl Disk {
     }
 
     /// Whether anything is there.
-    pub(crate) fn exists(&self, path: &Path) -> bool {
-        self.info(path).is_ok()
+    pub(crate) fn exists(&self, path: &Path) -> Result<bool, Error> {
+        Ok(self.kind_at(path)?.is_some())
     }
 
     /// Whether it is a directory, or a file.
-    pub(crate) fn is(&self, path: &Path, kind: FileKind) -> bool {
-        self.info(path).is_ok_and(|info| info.kind == kind)
+    pub(crate) fn is(&self, path: &Path, kind: FileKind) -> Result<bool, Error> {
+        Ok(self.kind_at(path)? == Some(kind))
+    }
+
+    /// What is there, if anything.
+    fn kind_at(&self, path: &Path) -> Result<Option<FileKind>, Error> {
+        match self.info(path) {
+            Ok(info) => Ok(Some(info.kind)),
+            Err(error) if Symptom::of(&error).is_absent() => Ok(None),
+            Err(error) => Err(Error::io("look at", path, error)),
+        }
     }
 
     /// The names in a directory, in no order.
@@ -135,9 +150,9 @@ impl Disk {
     /// instead of filling the disk below the mount point.
     pub(crate) fn make_dirs(&self, dir: &Path, device: &DeviceRoot) -> Result<(), Error> {
         self.check_writable()?;
-        let absent = || Error::io("find the device", &device.path, io::ErrorKind::NotFound.into());
+        let absent = || missing(&device.path);
         if dir == device.path {
-            return if self.is(dir, FileKind::Directory) {
+            return if self.is(dir, FileKind::Directory)? {
                 Ok(())
             } else {
                 Err(absent())
@@ -160,13 +175,12 @@ impl Disk {
     /// at any time.
     fn make_first(&self, dir: &Path, device: &DeviceRoot) -> Result<(), Error> {
         let fail = |doing| move |error| Error::io(doing, &device.path, error);
-        let root = self
-            .files
-            .open_directory(&device.path)
-            .map_err(fail("find the device"))?;
+        let root = match self.files.open_directory(&device.path) {
+            Err(error) if Symptom::of(&error).is_absent() => return Err(missing(&device.path)),
+            other => other.map_err(fail("find the device"))?,
+        };
         if device.must_be_mounted && !root.is_mount_point().map_err(fail("look at"))? {
-            let unmounted = io::Error::new(io::ErrorKind::NotFound, "it is not mounted");
-            return Err(fail("use the device")(unmounted));
+            return Err(Error::OutOfService(Arc::new(FsError::NotMounted(device.path.clone()))));
         }
         match root.make_directory(dir.file_name().unwrap_or_default()) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -187,7 +201,7 @@ impl Disk {
     /// Makes an empty file durably, unless there is one.
     pub(crate) fn make_empty(&self, path: &Path) -> Result<(), Error> {
         self.check_writable()?;
-        if self.exists(path) {
+        if self.exists(path)? {
             return Ok(());
         }
         self.writer(path)?;
@@ -349,6 +363,10 @@ impl Disk {
         }
         Ok(())
     }
+}
+
+fn missing(device: &Path) -> Error {
+    Error::OutOfService(Arc::new(FsError::Missing(device.to_owned())))
 }
 
 impl fmt::Debug for Disk {

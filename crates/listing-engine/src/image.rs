@@ -51,10 +51,11 @@ impl Image {
         let committed = databases.commit(path, &now);
         committed.map_err(|error| {
             // A full disk refuses the write and has lost nothing, as with SQLite's own files.
-            if !matches!(error.kind(), StorageFull | QuotaExceeded | NotFound) {
-                disk.sync_failed(path, &error);
+            if matches!(error.kind(), StorageFull | QuotaExceeded | NotFound) {
+                return Error::io("commit", path, error);
             }
-            Error::io("commit", path, error)
+            disk.sync_failed(path, &error);
+            Error::unsynced("commit", path, error)
         })?;
         self.content = Some(now);
         Ok(())

@@ -150,7 +150,7 @@ impl Broker {
     pub fn sharding_state(&self) -> Result<&'static str, Error> {
         let plain = self.location().db_file();
         let open = self.with(|database| Ok(database.path().to_owned()))?;
-        Ok(match (open == plain, self.location().disk().exists(&plain)) {
+        Ok(match (open == plain, self.location().disk().exists(&plain)?) {
             (true, _) => "unsharded",
             (false, true) => "sharding",
             (false, false) => "sharded",

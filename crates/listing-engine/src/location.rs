@@ -5,6 +5,7 @@
 
 use crate::Error;
 use crate::files::{DeviceRoot, Disk};
+use durable_fs::Symptom;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use vocabulary::{Partition, PathHash};
@@ -151,7 +152,7 @@ impl Location {
     /// # Errors
     /// When the device does not let it be made.
     pub fn make_tmp(&self) -> Result<(), Error> {
-        match self.disk().is(&self.tmp_dir(), world::files::FileKind::Directory) {
+        match self.disk().is(&self.tmp_dir(), world::files::FileKind::Directory)? {
             true => Ok(()),
             false => self.disk().make_dirs(&self.tmp_dir(), self.root()),
         }
@@ -168,8 +169,16 @@ impl Location {
     }
 
     /// The file in use: the one with the greatest epoch, else the plain one if its name is there, whatever bears it.
-    pub fn newest_file(&self) -> Option<PathBuf> {
-        self.newest_of(&self.disk().entries(&self.hash_dir()).ok()?)
+    ///
+    /// # Errors
+    /// When it cannot be known: the directory is there, and cannot be listed.
+    pub fn newest_file(&self) -> Result<Option<PathBuf>, Error> {
+        let directory = self.hash_dir();
+        match self.disk().entries(&directory) {
+            Ok(entries) => Ok(self.newest_of(&entries)),
+            Err(error) if Symptom::of(&error).is_absent() => Ok(None),
+            Err(error) => Err(Error::io("list", &directory, error)),
+        }
     }
 
     /// The same, of what is in the directory.

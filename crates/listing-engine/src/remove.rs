@@ -46,7 +46,7 @@ impl Broker {
     pub(crate) fn alone<T>(&self, work: impl FnOnce(&mut Database) -> Result<T, DatabaseFailure>) -> Result<T, Error> {
         let _order = self.lock_pending();
         let _lock = self.location().disk().lock(&self.location().lock_file())?;
-        if !self.exists() {
+        if !self.exists()? {
             return Err(Error::NotFound {
                 path: self.location().db_file(),
             });

@@ -103,7 +103,7 @@ fn after_a_failed_sync_of_rows_nothing_is_written_until_the_drive_is_well() {
 
     faults.fail("sync", EIO);
     let failed = broker.commit_batch(&row("lost")).unwrap_err();
-    assert!(matches!(failed, Error::Io { .. }), "{failed}");
+    assert!(matches!(failed, Error::Unsynced { .. }), "{failed}");
     faults.heal();
     assert!(health.check().is_ok() && health.check_writable().is_err());
     assert_refused(broker.commit_batch(&row("after")));

@@ -13,6 +13,11 @@ pub(crate) fn refusal_of(error: &Error, device: &str) -> Refusal {
             tracing::error!("device {device}: {error}");
             Refusal::Device(device.to_owned())
         }
+        // This server has run out of descriptors or memory.
+        FaultKind::Contention if !matches!(error, Error::Busy { .. } | Error::TooLong { .. }) => {
+            tracing::warn!("device {device}: {error}");
+            Refusal::busy(device, &error.to_string())
+        }
         FaultKind::Contention => {
             tracing::warn!("{error}");
             Refusal::Text(StatusCode::SERVICE_UNAVAILABLE, error.to_string())

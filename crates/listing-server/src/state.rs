@@ -50,7 +50,7 @@ impl ListingServerState {
         self.run_on(&request.target.device, job).await
     }
 
-    /// Runs `job` on the workers of the device of this name. A drive that fails the job is tried out soon.
+    /// Runs `job` on the workers of the device of this name. A drive on which a job fails is tried out soon.
     pub(crate) async fn run_on<T: Send + 'static>(
         &self,
         device: &str,
@@ -58,7 +58,7 @@ impl ListingServerState {
     ) -> Result<T, Refusal> {
         let job = move |device: &ListingDevice| {
             job(device).inspect_err(|refusal| {
-                if matches!(refusal, Refusal::Device(_)) {
+                if matches!(refusal.status().as_u16(), 500 | 507) {
                     device.health().suspect();
                 }
             })
