@@ -240,6 +240,7 @@ impl Replica for MemoryEngine {
         Ok(SuffixHashes {
             hashes,
             computed,
+            unreadable: 0,
             seen: SeenVersions::new(),
         })
     }

@@ -20,6 +20,8 @@ pub struct SuffixHashes {
     pub hashes: Hashes,
     /// How many of them had to be computed now.
     pub computed: usize,
+    /// How many suffixes were left out because something in them could not be read; that was logged.
+    pub unreadable: usize,
     /// What was found on the way, if [`Rehash::seen`] asks for it.
     pub seen: SeenVersions,
 }
@@ -142,7 +144,8 @@ pub trait Replica: Send + Sync {
     fn sweep(&self);
 
     /// The digests of a partition's suffixes; those that changed since they were last asked for are
-    /// computed, and obsolete files met on the way are removed. Empty when there is no such partition.
+    /// computed, and obsolete files met on the way are removed. Empty when there is no such partition. A suffix
+    /// with something that cannot be read is left out, and looked at again the next time.
     fn suffix_hashes(&self, partition: PartitionKey, rehash: Rehash<'_>) -> Result<SuffixHashes, EngineError>;
 
     /// Whether a change has been announced in the partition that its hashes do not know of yet; no when that cannot be
@@ -166,13 +169,14 @@ pub trait Replica: Send + Sync {
     /// What there is of an object.
     fn versions(&self, partition: PartitionKey, hash: PathHash) -> Result<Option<Versions>, EngineError>;
 
-    /// What there is of each of these objects, in their order; cheaper than one after the other.
+    /// What there is of each of these objects, in their order; cheaper than one after the other. Nothing of one that
+    /// cannot be read: it is to be asked for again, for what a server does not ask for counts as held there.
     fn versions_of(&self, partition: PartitionKey, hashes: &[PathHash]) -> Result<Vec<Option<Versions>>, EngineError> {
         hashes.iter().map(|hash| self.versions(partition, *hash)).collect()
     }
 
-    /// What there is under a suffix, in ascending order. Also POSTs whose body is not here, as
-    /// [`Versions::is_lone`] says.
+    /// What there is under a suffix, in ascending order; without what cannot be read. Also POSTs whose body is not
+    /// here, as [`Versions::is_lone`] says.
     fn versions_under(&self, partition: PartitionKey, suffix: &str) -> Result<Vec<(PathHash, Versions)>, EngineError>;
 
     /// The `/account/container/object` whose hash this is; `None` when nothing is there.

@@ -8,7 +8,7 @@ mod faulty;
 use faulty::Faulty;
 use object_engine::conformance::{at, commit, key, read_all};
 use object_engine::{
-    EngineError, FilesConfig, FilesEngine, ObjectEngine, ObjectKey, OpenOptions, PartitionKey, Reserve,
+    EngineError, FilesConfig, FilesEngine, ObjectEngine, ObjectKey, OpenOptions, PartitionKey, Rehash, Reserve, Suffix,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -526,4 +526,88 @@ fn fragments_and_strangers_are_left_alone() {
     assert_eq!(get(&engine).unwrap(), b"new");
     assert!(others.iter().all(|other| bench.hash_directory().join(other).exists()));
     assert!(!bench.data_file().exists());
+}
+
+/// What cannot be read costs its own suffix, and is never taken for held here.
+#[test]
+fn one_unreadable_directory_leaves_the_other_suffixes_to_replication() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let others: Vec<ObjectKey> = (0..5).map(|number| key(&format!("/a/c/{number}"))).collect();
+    for key in others.iter().chain([&key(NAME)]) {
+        engine.put(key, b"hello", commit(at(1), b"hello")).unwrap();
+    }
+    let partition = PartitionKey {
+        policy: PolicyIndex(0),
+        partition: Partition(7),
+    };
+    let hashes = |list| {
+        let rehash = Rehash {
+            list,
+            ..Rehash::default()
+        };
+        engine.replica().suffix_hashes(partition, rehash).unwrap()
+    };
+    let before = hashes(true);
+    assert_eq!((before.hashes.len(), before.unreadable), (6, 0));
+    let ours = Suffix::of(key(NAME).hash);
+    for unreadable in [
+        bench.hash_directory(),
+        bench.hash_directory().parent().unwrap().to_owned(),
+    ] {
+        // One suffix changes besides, so that both are hashed.
+        put(&engine, 2, b"hello").unwrap();
+        engine.put(&others[0], b"again", commit(at(2), b"again")).unwrap();
+        bench.faults.unreadable(unreadable);
+        let mut expected = hashes(false);
+        for list in [false, true] {
+            let found = hashes(list);
+            assert_eq!(found.unreadable, 1);
+            assert_eq!(found.hashes.len(), 5);
+            assert!(!found.hashes.contains_key(&ours) && found.hashes == expected.hashes);
+        }
+        let all = [key(NAME).hash, others[0].hash];
+        let held = engine.replica().versions_of(partition, &all).unwrap();
+        assert!(held[1].is_some());
+        let under = engine.replica().versions_under(partition, &ours.to_string()).unwrap();
+        assert_eq!(under, []);
+        assert!(!engine.replica().forget_partition(partition).unwrap());
+        // A restart believes no old hash.
+        assert_eq!(
+            bench
+                .engine()
+                .replica()
+                .suffix_hashes(partition, Rehash::default())
+                .unwrap()
+                .unreadable,
+            1
+        );
+        bench.faults.heal();
+        let healed = hashes(false);
+        expected.hashes.insert(ours, healed.hashes[&ours]);
+        assert_eq!((healed.unreadable, healed.hashes), (0, expected.hashes));
+        assert_eq!(get(&engine).unwrap(), b"hello");
+    }
+    assert_eq!(
+        engine
+            .replica()
+            .versions_of(partition, &[key(NAME).hash])
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+/// As ext4 says that its own structures are damaged.
+#[test]
+fn a_directory_whose_checksum_is_wrong_is_quarantined() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    put(&engine, 1, b"hello").unwrap();
+    bench
+        .faults
+        .unreadable_for(bench.hash_directory(), rustix::io::Errno::BADMSG.raw_os_error());
+    assert!(matches!(get(&engine), Err(EngineError::Quarantined { .. })));
+    bench.faults.heal();
+    assert!(bench.quarantined().exists() && !bench.hash_directory().exists());
 }

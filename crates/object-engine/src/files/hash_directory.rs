@@ -11,6 +11,8 @@ use world::files::Directory;
 /// The file system's own structures are damaged here.
 const EUCLEAN: i32 = 117;
 const ENODATA: i32 = 61;
+/// The same, as ext4 says it.
+const EBADMSG: i32 = 74;
 
 /// What is in an object's directory.
 #[derive(Default)]
@@ -111,5 +113,5 @@ pub(super) fn remove_obsolete(state: &EngineState, key: &ObjectKey, path: &Path,
 
 /// Whether an error says that a directory, or what is in its place, cannot be trusted.
 pub(super) fn is_damaged(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotADirectory || matches!(error.raw_os_error(), Some(EUCLEAN | ENODATA))
+    error.kind() == io::ErrorKind::NotADirectory || matches!(error.raw_os_error(), Some(EUCLEAN | ENODATA | EBADMSG))
 }

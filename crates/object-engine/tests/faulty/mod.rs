@@ -18,7 +18,7 @@ struct Plan {
     steps: usize,
     forgotten: u64,
     named_only: bool,
-    unreadable: Option<PathBuf>,
+    unreadable: Option<(PathBuf, i32)>,
 }
 
 /// The machine's file system with planted faults. Changes are steps: `make`, `write`, `attribute`,
@@ -62,7 +62,19 @@ impl Faulty {
 
     /// Makes a directory impossible to open.
     pub fn unreadable(&self, directory: PathBuf) {
-        self.0.lock().unreadable = Some(directory);
+        self.unreadable_for(directory, EIO);
+    }
+
+    /// The same, for this reason.
+    pub fn unreadable_for(&self, directory: PathBuf, errno: i32) {
+        self.0.lock().unreadable = Some((directory, errno));
+    }
+
+    fn readable(&self, directory: &Path) -> io::Result<()> {
+        match &self.0.lock().unreadable {
+            Some((path, errno)) if path == directory => Err(io::Error::from_raw_os_error(*errno)),
+            _ => Ok(()),
+        }
     }
 
     fn step(&self, what: &'static str) -> io::Result<()> {
@@ -92,6 +104,7 @@ struct FaultyFile {
 
 struct FaultyDirectory {
     inner: Box<dyn Directory>,
+    path: PathBuf,
     faults: Faulty,
 }
 
@@ -144,8 +157,13 @@ impl Directory for FaultyDirectory {
         self.inner.list(each)
     }
     fn open_directory(&self, path: &Path) -> io::Result<Box<dyn Directory>> {
-        let (inner, faults) = (self.inner.open_directory(path)?, self.faults.clone());
-        Ok(Box::new(FaultyDirectory { inner, faults }))
+        let whole = self.path.join(path);
+        self.faults.readable(&whole)?;
+        Ok(Box::new(FaultyDirectory {
+            inner: self.inner.open_directory(path)?,
+            path: whole,
+            faults: self.faults.clone(),
+        }))
     }
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
         Ok(self.faults.file(self.inner.open(name)?, false))
@@ -178,12 +196,11 @@ impl FileSystem for Faulty {
         Ok(self.file(RealFiles.open_unnamed(directory)?, false))
     }
     fn open_directory(&self, path: &Path) -> io::Result<Box<dyn Directory>> {
-        if self.0.lock().unreadable.as_deref() == Some(path) {
-            return Err(io::Error::from_raw_os_error(EIO));
-        }
+        self.readable(path)?;
         let inner = RealFiles.open_directory(path)?;
         Ok(Box::new(FaultyDirectory {
             inner,
+            path: path.to_owned(),
             faults: self.clone(),
         }))
     }

@@ -48,10 +48,18 @@ impl Shared {
         .await;
         let mut handoffs = ring.handoffs(task.key.partition);
         let (mut fate, mut whole) = (Fate::Same, 0);
+        if ours.unreadable > 0 {
+            // The engine has said what; the other suffixes go on.
+            self.tally.failed(&task.own);
+            fate = Fate::Left;
+        }
         for (node, answer) in asked {
             let (mut node, mut answer) = (node, answer);
             while let Ok(Theirs::Out) = answer {
                 self.tally.failed(node);
+                let here = format!("{}/{}", task.local.name, task.key.partition);
+                let out = Fault::peer("REPLICATE was answered with 507: its drive is out; a handoff stands in");
+                self.peer_failures.note(node, here, &out);
                 // No one to stand in: the drive comes back, or the ring is changed.
                 let Some(next) = handoffs.next().filter(|next| next.id != task.own.id) else {
                     break;

@@ -39,6 +39,7 @@ impl Partition<'_> {
             return Ok(None);
         }
         Ok(Some(SuffixHashes {
+            unreadable: record.unknown().len(),
             hashes: record.into_hashes(),
             computed,
             seen: seen.unwrap_or_default(),

@@ -7,7 +7,7 @@
 //! Always holds: `hashes.invalid` is emptied only after `hashes.pkl` says as much on stable storage (computed
 //! hashes need not be there: what is on it then doubts them still, and rubbish is taken for nothing); a
 //! hash is computed from a listing that began after its announcement was read; without changes
-//! no directory is listed, no lock is taken and no object file is opened.
+//! no directory is listed, no lock is taken and no object file is opened. What cannot be read costs its own suffix.
 //! Deliberately absent: fragments of erasure-coded policies, who compares hashes and why.
 //!
 //! | question | file |
@@ -35,7 +35,7 @@ use durable_fs::Locked;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vocabulary::{PathHash, PolicyIndex};
+use vocabulary::{FaultKind, PathHash, PolicyIndex};
 use world::files::{Directory, FileKind, own_names};
 
 /// Held while a whole partition is sent or received.
@@ -101,6 +101,7 @@ impl<'a> Partition<'a> {
             let changed = changed && recorded.record.as_ref() != Some(&record);
             if !changed || self.keep(&record, &recorded, attempt == RETRIES)? {
                 return Ok(SuffixHashes {
+                    unreadable: record.unknown().len(),
                     hashes: record.into_hashes(),
                     computed,
                     seen: seen.unwrap_or_default(),
@@ -110,7 +111,8 @@ impl<'a> Partition<'a> {
         Ok(SuffixHashes::default())
     }
 
-    /// Hashes what is unknown; how many suffixes there are of those.
+    /// Hashes what is unknown; how many suffixes there are of those. One in which something cannot be read stays
+    /// unknown: the others are not to wait for it.
     fn hash_unknown(
         &self,
         record: &mut HashesRecord,
@@ -118,7 +120,9 @@ impl<'a> Partition<'a> {
     ) -> Result<usize, EngineError> {
         let (mut computed, mut objects) = (0, 0);
         for suffix in record.unknown() {
-            let hashed = self.hash_suffix(suffix)?;
+            let Some(hashed) = self.unless_unreadable(self.hash_suffix(suffix))? else {
+                continue;
+            };
             record.know(suffix, hashed.as_ref().map(|hashed| hashed.hash));
             let Some(hashed) = hashed else {
                 continue;
@@ -130,6 +134,17 @@ impl<'a> Partition<'a> {
             }
         }
         Ok(computed)
+    }
+
+    /// `None` where one file or directory could not be read, which is said; the drive is well as far as is known.
+    fn unless_unreadable<T>(&self, outcome: Result<T, EngineError>) -> Result<Option<T>, EngineError> {
+        match outcome {
+            Err(error) if error.kind() == FaultKind::Item => {
+                tracing::error!(device = self.state.config.name, "left out of replication: {error}");
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
     }
 
     /// Announces a suffix whose recorded hash is not what its files amount to.
@@ -247,10 +262,13 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// Without making it durable: were it lost, what was announced would be computed once more.
+    /// Without making it durable: were it lost, what was announced would be computed once more. But doubts are written
+    /// durably.
     fn write_result(&self, record: &HashesRecord) -> Result<(), EngineError> {
-        debug_assert!(record.unknown().is_empty(), "doubts are written durably");
-        record.write_undurably(self.state, self.key.policy, &self.path)
+        match record.unknown().is_empty() {
+            true => record.write_undurably(self.state, self.key.policy, &self.path),
+            false => self.write(record).map(drop),
+        }
     }
 
     /// Durably.

@@ -48,9 +48,14 @@ impl Partition<'_> {
     }
 
     pub(super) fn versions(&self, hash: PathHash) -> Result<Option<Versions>, EngineError> {
-        Ok(self.versions_of(&[hash])?.pop().flatten())
+        let opened = self.state.device.files().open_directory(&self.place(hash));
+        match self.found(hash, opened, Versions::of)? {
+            None => self.state.present().map(|()| None),
+            found => Ok(found),
+        }
     }
 
+    /// What cannot be read is asked for again, so that no other server takes it for held here.
     pub(super) fn versions_of(&self, hashes: &[PathHash]) -> Result<Vec<Option<Versions>>, EngineError> {
         let partition = match self.state.device.files().open_directory(&self.path) {
             Ok(partition) => partition,
@@ -64,7 +69,8 @@ impl Partition<'_> {
         let below = |hash: &PathHash| {
             let hex = hash.hex();
             let opened = partition.open_directory(&Path::new(&hex[29..]).join(&hex));
-            self.found(*hash, opened, Versions::of)
+            let found = self.unless_unreadable(self.found(*hash, opened, Versions::of));
+            found.map(Option::flatten)
         };
         hashes.iter().map(below).collect()
     }
@@ -90,7 +96,8 @@ impl Partition<'_> {
         if !is_suffix(suffix) {
             return Ok(vec![]);
         }
-        let Some((directory, names)) = self.opened(&self.path.join(suffix))? else {
+        let opened = self.unless_unreadable(self.opened(&self.path.join(suffix)))?;
+        let Some((directory, names)) = opened.flatten() else {
             return Ok(vec![]);
         };
         let mut hashes: Vec<PathHash> = names.iter().filter_map(|name| PathHash::from_hex(name)).collect();
@@ -99,8 +106,8 @@ impl Partition<'_> {
         let mut found = Vec::with_capacity(hashes.len());
         for hash in hashes {
             let opened = directory.open_directory(Path::new(&hash.hex()));
-            let versions = self.found(hash, opened, Versions::of_whatever)?;
-            found.extend(versions.map(|versions| (hash, versions)));
+            let versions = self.unless_unreadable(self.found(hash, opened, Versions::of_whatever))?;
+            found.extend(versions.flatten().map(|versions| (hash, versions)));
         }
         Ok(found)
     }
