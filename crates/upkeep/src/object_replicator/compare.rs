@@ -35,7 +35,7 @@ impl Shared {
             Err(error) => return self.failed(task, None, &error),
         };
         self.tally.hashed(ours.hashes.len(), ours.computed);
-        let Some(ring) = self.ring(task.key.policy) else {
+        let Some(ring) = self.ring(task) else {
             return Fate::Left;
         };
         let mut nodes = ring.primaries(task.key.partition);

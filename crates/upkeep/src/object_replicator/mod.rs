@@ -197,6 +197,7 @@ impl ObjectReplicator {
         self.shared.handoffs_left.store(false, Ordering::Relaxed);
         let mut tasks = TaskQueue::new(self.shared.options.handoffs_first);
         self.devices.clear();
+        self.shared.warn_of_growing_rings();
         for name in self.disks.names().await {
             let Some(local) = self.locals.open(&mut self.disks, &name).await else {
                 continue;
@@ -234,9 +235,31 @@ impl Shared {
         fate
     }
 
-    fn ring(&self, policy: PolicyIndex) -> Option<Arc<Ring>> {
-        self.ring_client.rings.get(&policy).map(|ring| ring.load_full())
+    /// The ring by which a partition was found; `None` when it has got another number of partitions since, or is
+    /// about to ([`is_growing`]).
+    fn ring(&self, task: &PartitionTask) -> Option<Arc<Ring>> {
+        let ring = self.ring_client.rings.get(&task.key.policy)?.load_full();
+        (!is_growing(&ring) && ring.partition_count() == task.partition_count).then_some(ring)
     }
+
+    /// Says which policies this pass leaves alone.
+    fn warn_of_growing_rings(&self) {
+        let chosen = |policy: &PolicyIndex| self.options.policies.is_empty() || self.options.policies.contains(policy);
+        for (policy, ring) in &self.ring_client.rings {
+            if chosen(policy) && is_growing(&ring.load()) {
+                tracing::warn!(
+                    "{NAME}: policy {policy} is left alone while the partition power of its ring is increased \
+                     (next_part_power is set)"
+                );
+            }
+        }
+    }
+}
+
+/// Whether the partition power of a ring is being increased. A partition's directory has objects of two partitions then,
+/// which share their files: comparing them would send all of them, and bringing some home would remove others.
+fn is_growing(ring: &Ring) -> bool {
+    ring.data().next_part_power().is_some()
 }
 
 #[async_trait::async_trait]

@@ -49,9 +49,9 @@ impl Shared {
             .local
             .run(move |engine| engine.replica().lock_partition(key, LOCK_WAIT))
             .await?;
-        let ring = self
-            .ring(key.policy)
-            .ok_or_else(|| Fault::caller("its policy has no ring any more"))?;
+        let Some(ring) = self.ring(task) else {
+            return Ok(false);
+        };
         let primaries = ring.primaries(key.partition);
         if primaries.is_empty() || primaries.iter().any(|node| node.id == task.own.id) {
             // The ring has just changed.

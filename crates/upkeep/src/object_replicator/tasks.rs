@@ -6,7 +6,7 @@
 //! others offer what they have instead.
 
 use super::local::Local;
-use super::{NAME, Shared};
+use super::{NAME, Shared, is_growing};
 use crate::local_server::LocalServer;
 use object_engine::{ObjectEngine, PartitionKey};
 use placement::Device;
@@ -19,6 +19,8 @@ pub(super) struct PartitionTask {
     /// The device, as the ring has it.
     pub(super) own: Device,
     pub(super) key: PartitionKey,
+    /// Of the ring by which it was found.
+    pub(super) partition_count: u32,
     /// Whether the device is one of its primaries.
     pub(super) belongs_here: bool,
     /// Whether something has changed here since its suffixes were last hashed.
@@ -94,6 +96,9 @@ pub(super) async fn of_device(shared: &Shared, server: &LocalServer, local: &Loc
             continue;
         }
         let ring = ring.load_full();
+        if is_growing(&ring) {
+            continue;
+        }
         let Some(device) = server.device(&ring, &local.name).cloned() else {
             continue;
         };
@@ -125,7 +130,7 @@ pub(super) async fn of_device(shared: &Shared, server: &LocalServer, local: &Loc
             options.partitions.is_empty() || options.partitions.contains(partition)
         };
         for (partition, is_changed) in partitions.into_iter().filter(chosen) {
-            if partition.0 >= ring.partition_count() {
+            if partition.0 >= known {
                 let directory = policy.directory("objects");
                 let name = &local.name;
                 tracing::warn!("{NAME}: {name}/{directory}/{partition} is no partition of the ring; left alone");
@@ -136,6 +141,7 @@ pub(super) async fn of_device(shared: &Shared, server: &LocalServer, local: &Loc
                 local: local.clone(),
                 own: device.clone(),
                 key: PartitionKey { policy, partition },
+                partition_count: known,
                 belongs_here,
                 is_changed,
             });

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use peer::{Address, Body, Call, Peers, Response, Service, Timeouts};
 use placement::{Device, Ring, RingBuilder};
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use upkeep::{RingClient, UpkeepJob, UpkeepStep};
@@ -118,4 +119,51 @@ pub async fn pass(job: &mut impl UpkeepJob) -> (u64, u64) {
             UpkeepStep::PassOver => return sum,
         }
     }
+}
+
+/// The warnings and errors that are logged on the test's own thread.
+#[derive(Clone, Default)]
+pub struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    /// Collects while the guard lives.
+    pub fn listen() -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        (log.clone(), tracing::subscriber::set_default(log))
+    }
+
+    /// The lines with `word` in them since the last call.
+    pub fn lines(&self, word: &str) -> Vec<String> {
+        let mut lines = std::mem::take(&mut *self.0.lock());
+        lines.retain(|line| line.contains(word));
+        lines
+    }
+}
+
+struct LogMessage(String);
+
+impl tracing::field::Visit for LogMessage {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        if field.name() == "message" {
+            write!(self.0, "{value:?}").unwrap();
+        }
+    }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::WARN
+    }
+    fn new_span(&self, _span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _span: &tracing::span::Id, _values: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _span: &tracing::span::Id, _follows: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut message = LogMessage(String::new());
+        event.record(&mut message);
+        self.0.lock().push(message.0);
+    }
+    fn enter(&self, _span: &tracing::span::Id) {}
+    fn exit(&self, _span: &tracing::span::Id) {}
 }

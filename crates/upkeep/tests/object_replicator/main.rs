@@ -5,6 +5,7 @@
 mod bad_peers;
 #[path = "../common/mod.rs"]
 mod common;
+mod growing_rings;
 mod handoffs;
 mod lone_posts;
 mod primaries;

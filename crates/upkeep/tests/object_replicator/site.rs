@@ -103,6 +103,7 @@ impl Service for Door {
 pub struct Site {
     pub dir: tempfile::TempDir,
     pub door: Arc<Door>,
+    builder: RingBuilder,
     ring: Arc<Ring>,
     pub hash: HashPrefix,
     base: Timestamp,
@@ -144,9 +145,16 @@ impl Site {
             dir,
             door: Arc::new(door),
             ring: Arc::new(Ring::new(builder.to_ring().unwrap())),
+            builder,
             hash,
             base: World::real().clock.now(),
         }
+    }
+
+    /// Changes the ring, for replicators that are made from now on.
+    pub fn change_ring(&mut self, change: impl FnOnce(&mut RingBuilder)) {
+        change(&mut self.builder);
+        self.ring = Arc::new(Ring::new(self.builder.to_ring().unwrap()));
     }
 
     pub fn replicator(&self, change: impl FnOnce(&mut ObjectReplicatorOptions)) -> ObjectReplicator {
