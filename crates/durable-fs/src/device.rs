@@ -271,6 +271,32 @@ impl StorageDevice {
         renamed.map_err(FsError::io("name a file", to))
     }
 
+    /// Gives files of the directory `from` the same names in `to` as well, which is made if it is missing. Durable when
+    /// it returns, and then `to` is open. Files that are gone from `from`, or are in `to` already, are passed over.
+    pub fn link_files(&self, from: &Path, to: &Path, names: &[String]) -> Result<Box<dyn Directory>, FsError> {
+        self.check_writable()?;
+        self.make_directories(to)?;
+        for name in names {
+            let target = to.join(name);
+            let file = match self.files.open(&from.join(name), Purpose::Read) {
+                Err(error) if is_absent(&error) => continue,
+                other => other.map_err(FsError::io("open", &from.join(name)))?,
+            };
+            let mut linked = file.link(&target);
+            // The directory was cleared away meanwhile, or the file.
+            if matches!(&linked, Err(error) if is_absent(error)) {
+                self.make_directories(to)?;
+                linked = file.link(&target);
+            }
+            match linked {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) if is_absent(&error) && self.files.info(&from.join(name)).is_err() => {}
+                other => other.map_err(FsError::io("link a file to", &target))?,
+            }
+        }
+        self.sync_entries(to)
+    }
+
     /// To be called before others rely on what can be seen: a write that failed after its file had got its name was
     /// not acknowledged, but is there to be seen, and may not be durable. Then everything is synced.
     pub fn sync_what_failed(&self) -> Result<(), FsError> {

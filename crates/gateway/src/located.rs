@@ -16,7 +16,7 @@ use peer::message::header_names::{
     X_DELETE_AT_CONTAINER, X_DELETE_AT_DEVICE, X_DELETE_AT_HOST, X_DELETE_AT_PARTITION, X_POLICY_INDEX, X_TIMESTAMP,
     X_TRANS_ID, X_WRITE_LOCK,
 };
-use peer::message::{Message, RequestContext};
+use peer::message::{HeaderField, Message, RequestContext};
 use request_pipeline::{ClientRequest, ContainerInfo, Response, reply};
 use settings::kinds::HandoffDeleteCount;
 use std::sync::Arc;
@@ -128,12 +128,13 @@ pub(crate) fn forwarded_headers(request: &ClientRequest) -> HeaderMap {
     headers
 }
 
-/// The servers that object servers are to send the rows of a write to.
+/// The servers that object servers are to send the rows of a write to, and where else they are to put it.
 pub(crate) struct Updates {
     containers: Route,
     queue: Option<ExpiryQueue>,
     root_state: Option<HeaderValue>,
     replicas: usize,
+    next_part_power: Option<u32>,
 }
 
 impl Updates {
@@ -144,17 +145,19 @@ impl Updates {
             queue: deletion.map(|at| ExpiryQueue::of(shared, &object.path, at)),
             root_state: object.container.sharding_state.as_deref().map(text),
             replicas: object.route.replicas(),
+            next_part_power: object.route.next_part_power(),
         }
     }
 
     /// Says in the message for replica number `replica` which of them are its own.
     pub(crate) fn add_to(&self, message: &mut Message, replica: usize, network: &RequestContext) {
-        let rows = match message {
-            Message::PutObject(put) => &mut put.rows,
-            Message::PostObject(post) => &mut post.rows,
-            Message::DeleteObject(delete) => &mut delete.rows,
+        let (rows, next_part_power) = match message {
+            Message::PutObject(put) => (&mut put.rows, &mut put.next_part_power),
+            Message::PostObject(post) => (&mut post.rows, &mut post.next_part_power),
+            Message::DeleteObject(delete) => (&mut delete.rows, &mut delete.next_part_power),
             _ => return,
         };
+        *next_part_power = HeaderField::from_option(self.next_part_power.map(u64::from));
         rows.containers = self.containers.update_targets(replica, self.replicas, network);
         rows.root_db_state.clone_from(&self.root_state);
         if let Some(queue) = &self.queue {

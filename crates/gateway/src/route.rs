@@ -111,6 +111,11 @@ impl Route {
         UpdateTargets::of(self.partition, mine.map(node).collect())
     }
 
+    /// The partition power that its ring is to have next, while that is being increased.
+    pub(crate) fn next_part_power(&self) -> Option<u32> {
+        self.ring.data().next_part_power()
+    }
+
     /// How many copies there should be.
     pub fn replicas(&self) -> usize {
         self.primaries.len()

@@ -37,6 +37,9 @@ impl WatchedRings {
         for policy in policies.iter() {
             objects.insert(policy.index, load(&policy.index.ring_name())?);
         }
+        files
+            .iter()
+            .for_each(|(path, ring)| tell_of_increase(path, None, &ring.load()));
         let rings = Rings {
             account,
             container,
@@ -61,6 +64,7 @@ impl WatchedRings {
                 *seen = now;
                 match read(path) {
                     Ok(fresh) => {
+                        tell_of_increase(path, Some(&ring.load()), &fresh);
                         ring.store(Arc::new(fresh));
                         tracing::info!("{} has changed and is in force", path.display());
                     }
@@ -68,6 +72,27 @@ impl WatchedRings {
                 }
             }
         }
+    }
+}
+
+/// Says what goes on while the partition power of a ring is increased, when a ring is read that says so and the one
+/// before did not.
+fn tell_of_increase(path: &Path, before: Option<&Ring>, now: &Ring) {
+    let powers = |ring: &Ring| Some((ring.part_power(), ring.data().next_part_power()?));
+    let Some((power, next)) = powers(now).filter(|now| before.and_then(powers) != Some(*now)) else {
+        return;
+    };
+    let (name, ring) = (path.file_name().unwrap_or_default().to_string_lossy(), path.display());
+    match name.starts_with("object") {
+        true => tracing::warn!(
+            "{ring}: its partition power is being increased (it is {power}, and next_part_power is {next}): object \
+             servers link what is written, swift-object-relinker links and cleans up what is there already, and \
+             object-replicators leave the policy alone until the increase is finished"
+        ),
+        false => tracing::error!(
+            "{ring}: its partition power is being increased, which only rings of objects can be: databases are not \
+             found any more once it is"
+        ),
     }
 }
 

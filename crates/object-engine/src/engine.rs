@@ -223,6 +223,10 @@ pub trait ObjectEngine: Send + Sync {
         self.delete_all(vec![(key.clone(), timestamp)]).into_iter().collect()
     }
 
+    /// Gives the object's files their names in another partition, too, durably: while the partition power of its ring
+    /// is increased it has to be found there as well. Nothing is done for an object that is not here.
+    fn link(&self, key: &ObjectKey, partition: Partition) -> Result<(), EngineError>;
+
     /// Takes the object out of sight, for replication to replace it from a good copy.
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError>;
 

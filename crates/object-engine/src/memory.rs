@@ -22,6 +22,7 @@ use vocabulary::{Partition, PathHash, PolicyIndex, Timestamp};
 type MemoryKey = (PolicyIndex, Partition, PathHash);
 type MemoryDevice = Mutex<BTreeMap<MemoryKey, Vec<StoredPart>>>;
 
+#[derive(Clone)]
 struct StoredPart {
     file: FileName,
     metadata: ObjectMetadata,
@@ -149,6 +150,18 @@ impl ObjectEngine for MemoryEngine {
             Ok(())
         };
         deletions.into_iter().map(delete).collect()
+    }
+
+    fn link(&self, key: &ObjectKey, partition: Partition) -> Result<(), EngineError> {
+        let kept = self.device.lock().get(&place(key)).cloned().unwrap_or_default();
+        let other = ObjectKey {
+            partition,
+            ..key.clone()
+        };
+        for part in kept {
+            Self::keep(&self.device, &other, part.file, part.metadata, part.body);
+        }
+        Ok(())
     }
 
     fn quarantine(&self, key: &ObjectKey, _why: &str) -> Result<(), EngineError> {

@@ -611,3 +611,29 @@ fn a_directory_whose_checksum_is_wrong_is_quarantined() {
     bench.faults.heal();
     assert!(bench.quarantined().exists() && !bench.hash_directory().exists());
 }
+
+#[test]
+fn what_is_linked_is_the_same_file_durable_and_announced() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    put(&engine, 1, b"content").unwrap();
+    let next = Partition(15);
+    // What is not durable is not there, whatever can be seen.
+    for step in ["make", "link", "sync", "append"] {
+        bench.faults.fail(step, 5);
+        assert!(engine.link(&key(NAME), next).is_err(), "{step}");
+        bench.faults.heal();
+        let engine = bench.engine();
+        engine.link(&key(NAME), next).unwrap();
+        let linked = bench
+            .root
+            .join("objects/15/a83")
+            .join(HASH)
+            .join(format!("{}.data", at(1)));
+        let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).unwrap());
+        assert_eq!(inode(&linked), inode(&bench.data_file()), "{step}");
+        let announced = std::fs::read_to_string(bench.root.join("objects/15/hashes.invalid")).unwrap();
+        assert!(announced.contains("a83\n"), "{step}: {announced}");
+        std::fs::remove_dir_all(bench.root.join("objects/15")).unwrap();
+    }
+}

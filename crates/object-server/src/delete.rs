@@ -81,9 +81,13 @@ fn carry_out(
     let deleted = engine.delete_all(tombstones);
     drop(locks);
     for (change, deleted) in deleted.into_iter().enumerate() {
+        let number = numbers[change];
         if let Err(error) = deleted {
             rows.drop_change(change);
-            outcomes[numbers[change]] = Err(refusal_of(&error, device));
+            outcomes[number] = Err(refusal_of(&error, device));
+        } else if let Err(refusal) = deletions[number].request.link(device) {
+            // The tombstone is there, and so are its rows.
+            outcomes[number] = Err(refusal);
         }
     }
     (outcomes, rows)

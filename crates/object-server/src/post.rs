@@ -33,7 +33,7 @@ pub(crate) async fn post(
     let job = move |device: &ObjectDevice| change.carry_out(device, &request, &work);
     let (done, rows) = device.run(job).await?;
     state.updates.send(rows, &device).await;
-    Ok(done.into_response())
+    done.map(PostOutcome::into_response)
 }
 
 struct PostChange {
@@ -85,7 +85,7 @@ impl PostChange {
         device: &ObjectDevice,
         request: &ObjectRequest,
         state: &ObjectServerState,
-    ) -> Result<(PostOutcome, RecordedRows), Refusal> {
+    ) -> Result<(Result<PostOutcome, Refusal>, RecordedRows), Refusal> {
         let (engine, key) = (device.engine(), &request.key);
         let found = match engine.open(key, OpenOptions::BEFORE_WRITE) {
             // The answer to a POST does not say when the object was deleted.
@@ -143,7 +143,7 @@ impl PostChange {
         let change = (key, update.file(), done.rows(request, state));
         let rows = RecordedRows::record(&**engine, [change]);
         engine.write_metadata(key, update).map_err(refused_by(device))?;
-        Ok((done, rows))
+        Ok((request.link(device).map(|()| done), rows))
     }
 }
 

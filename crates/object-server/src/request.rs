@@ -3,7 +3,9 @@
 //! Always holds in an [`ObjectRequest`]: account, container and object are there, and reserved names stand
 //! only where Swift allows them.
 
+use crate::devices::ObjectDevice;
 use crate::options::ObjectServerOptions;
+use crate::refusal::refused_by;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use object_engine::ObjectKey;
 use peer::Target;
@@ -11,7 +13,7 @@ use peer::message::{DeleteObject, HeaderField, PostObject, PutObject, ReadObject
 use std::sync::Arc;
 use storage_shell::{Lane, Refusal, header_value};
 use vocabulary::names::RESERVED;
-use vocabulary::{EntityPath, PolicyIndex, PolicyKind, Timestamp};
+use vocabulary::{EntityPath, Partition, PolicyIndex, PolicyKind, Timestamp};
 
 /// What all requests for an object have.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub(crate) struct ObjectRequest {
     pub(crate) context: RequestContext,
     pub(crate) target: Target,
     pub(crate) key: ObjectKey,
+    /// The partition in which what is written is to be found, too: the object's by the next partition power.
+    pub(crate) linked_in: Option<Partition>,
     pub(crate) timestamp: HeaderField<Timestamp>,
     /// The headers of the object itself.
     pub(crate) headers: Arc<HeaderMap>,
@@ -96,6 +100,7 @@ impl ObjectRequest {
             method: Method::PUT,
             context,
             target: message.target,
+            linked_in: next_partition(&key, &message.next_part_power)?,
             key,
             timestamp: message.timestamp,
             headers: message.headers,
@@ -126,6 +131,7 @@ impl ObjectRequest {
             method: Method::POST,
             context,
             target: message.target,
+            linked_in: next_partition(&key, &message.next_part_power)?,
             key,
             timestamp: message.timestamp,
             headers: message.headers,
@@ -152,6 +158,7 @@ impl ObjectRequest {
             method: Method::DELETE,
             context,
             target: message.target,
+            linked_in: next_partition(&key, &message.next_part_power)?,
             key,
             timestamp: message.timestamp,
             headers: message.headers,
@@ -180,6 +187,7 @@ impl ObjectRequest {
         };
         let request = Self {
             key: object_key(&message.target, &message.policy, options)?,
+            linked_in: None,
             method: Method::GET,
             context,
             target: message.target,
@@ -194,6 +202,12 @@ impl ObjectRequest {
             bypasses_governance: false,
         };
         Ok((request, head))
+    }
+
+    /// Links what was written where it is to be found, too. Blocks.
+    pub(crate) fn link(&self, device: &ObjectDevice) -> Result<(), Refusal> {
+        let linked = (self.linked_in).map(|partition| device.engine().link(&self.key, partition));
+        linked.unwrap_or(Ok(())).map_err(refused_by(device))
     }
 
     /// The value of one of the object's headers, when it is there and is text.
@@ -254,6 +268,20 @@ pub(crate) fn object_key(
         hash: options.hash_prefix.object(&path.account, container(path), object(path)),
         name: path.path(),
     })
+}
+
+/// The partition of an object by the next partition power, if that is another one than it has.
+fn next_partition(key: &ObjectKey, power: &HeaderField<u64>) -> Result<Option<Partition>, Refusal> {
+    let refusal = || Refusal::bad_request("Invalid X-Backend-Next-Part-Power header");
+    let Some(&power) = power.optional(|_| refusal())? else {
+        return Ok(None);
+    };
+    let [a, b, c, d, ..] = key.hash.0;
+    let unused_bits = 32_u32
+        .checked_sub(u32::try_from(power).map_err(|_| refusal())?)
+        .ok_or_else(refusal)?;
+    let partition = u32::from_be_bytes([a, b, c, d]).checked_shr(unused_bits).unwrap_or(0);
+    Ok(Some(Partition(partition)).filter(|next| *next != key.partition))
 }
 
 /// The value of a header as text.

@@ -98,11 +98,17 @@ fn write_batch(device: &ObjectDevice, uploads: &[WholeUpload]) -> (Vec<Result<St
     let mut rows = RecordedRows::record(&**engine, changes);
     let written = put_all(device, uploads, writes);
     drop(locks);
-    let mut accepted = etags.iter_mut().filter(|etag| etag.is_ok());
+    let mut accepted = etags.iter_mut().zip(uploads).filter(|(etag, _)| etag.is_ok());
     for (number, written) in written.into_iter().enumerate() {
-        if let (Some(etag), Err(error)) = (accepted.next(), written) {
+        let Some((etag, whole)) = accepted.next() else {
+            break;
+        };
+        if let Err(error) = written {
             rows.drop_change(number);
             *etag = Err(refusal_of(&error, device));
+        } else if let Err(refusal) = whole.upload.request.link(device) {
+            // It is there, and so are its rows.
+            *etag = Err(refusal);
         }
     }
     (etags, rows)
@@ -268,7 +274,7 @@ impl Upload {
                     let committed = written.writer.commit(commit);
                     drop(lock);
                     committed.map_err(|error| refusal_of(&error, device))?;
-                    Ok((etag, rows))
+                    Ok((upload.request.link(device).map(|()| etag), rows))
                 }
             };
             let committed = sink.commit(job).await;
@@ -277,7 +283,7 @@ impl Upload {
             measure(&upload.state, &upload.request.target.device, bytes, took);
             let (etag, rows) = committed?;
             upload.state.updates.send(rows, sink.device()).await;
-            Ok(created(etag))
+            etag.map(created)
         };
         run_detached(&state.world, finishing).await
     }

@@ -7,7 +7,7 @@ mod support;
 use http::StatusCode;
 use peer::{Address, Body, PartitionTarget, Service};
 use support::Times;
-use support::calls::{call, get, in_memory, on_files, put, read};
+use support::calls::{call, fed, get, in_memory, on_files, pattern, put, read};
 use vocabulary::Partition;
 
 /// An older POST may bring a newer content type. That its metadata stay out is said beside the 202: a gateway of ours
@@ -77,6 +77,63 @@ async fn an_expiry_takes_only_the_version_it_is_of() {
             server.call(call("DELETE", "sda", &expired).into()).await.status(),
             StatusCode::PRECONDITION_FAILED
         );
+    }
+}
+
+/// While the partition power of the ring is increased, what is written is found by the next power as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_is_linked_where_it_belongs_by_the_next_partition_power() {
+    let place = tempfile::tempdir().unwrap();
+    for server in [on_files(place.path()), in_memory()] {
+        let times = Times::new();
+        // By which a partition is the first byte of the hash.
+        let power = 8;
+        let hash = support::ours::options().hash_prefix.object("a", "c", "o");
+        let next = Partition(hash.0[0].into());
+        let send = async |method: &str, seconds, more: &[(&'static str, &str)], body: Body| {
+            let mut headers = vec![
+                ("x-timestamp", times.at(seconds)),
+                ("x-backend-next-part-power", power.to_string()),
+            ];
+            headers.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+            server
+                .call(call(method, "sda", &headers).with_body(body).into())
+                .await
+                .status()
+                .as_u16()
+        };
+        let there = async || {
+            let mut get = get(None);
+            let Address::Entity(target) = &mut get.address else {
+                panic!("not an object")
+            };
+            target.partition = next;
+            server.call(get.into()).await
+        };
+        let typed = [("content-type", "t/t")];
+        assert_eq!(send("PUT", 1.0, &typed, Body::whole("small")).await, 201);
+        assert_eq!(read(there().await).await, "small");
+        let long = pattern(3_000_000);
+        let streamed = fed(long.clone(), Some(long.len() as u64), None);
+        assert_eq!(send("PUT", 2.0, &typed, streamed).await, 201);
+        assert_eq!(read(there().await).await, long);
+        assert_eq!(send("POST", 3.0, &[("x-object-meta-a", "b")], Body::empty()).await, 202);
+        assert_eq!(there().await.headers()["x-object-meta-a"], "b");
+        assert_eq!(read(server.call(get(None).into()).await).await, long);
+        assert_eq!(send("DELETE", 4.0, &[], Body::empty()).await, 204);
+        let gone = there().await;
+        assert_eq!(gone.status(), StatusCode::NOT_FOUND);
+        assert_eq!(gone.headers()["x-backend-timestamp"], times.at(4.0).as_str());
+        // The largest power there can be, and none.
+        for (power, status) in [("32", 201), ("33", 400), ("x", 400)] {
+            let headers = [
+                ("x-timestamp", times.at(5.0)),
+                ("x-backend-next-part-power", power.to_owned()),
+                typed.map(|(name, value)| (name, value.to_owned()))[0].clone(),
+            ];
+            let put = call("PUT", "sda", &headers).with_body(Body::whole("again"));
+            assert_eq!(server.call(put.into()).await.status().as_u16(), status, "{power}");
+        }
     }
 }
 

@@ -49,6 +49,8 @@ pub(crate) enum Mood {
 pub(crate) struct Node {
     pub(crate) mood: Mutex<Mood>,
     pub(crate) objects: Mutex<HashMap<String, Bytes>>,
+    /// What each write said of the next partition power.
+    pub(crate) next_part_powers: Mutex<Vec<Option<HeaderValue>>>,
 }
 
 const TIMESTAMP: &str = "1700000000.00000";
@@ -74,6 +76,10 @@ impl Service for Node {
             };
         }
         let key = target.path.path();
+        if !matches!(call.method, Method::GET | Method::HEAD) {
+            let power = call.headers.get("x-backend-next-part-power").cloned();
+            self.next_part_powers.lock().push(power);
+        }
         match mood {
             Mood::Gone => return status(507),
             Mood::NoRoom if matches!(call.method, Method::PUT | Method::POST) => return status(507),
@@ -194,6 +200,8 @@ pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Arc<Node>>,
     /// Which nodes are primaries of `/v1/a/c/o`, in the ring's order, then the handoffs.
     pub(crate) order: Vec<usize>,
+    rings: Arc<ArcSwap<Ring>>,
+    builder: RingBuilder,
 }
 
 pub(crate) const NODES: u16 = 5;
@@ -227,6 +235,7 @@ pub(crate) fn cluster_of(is_local: impl Fn(usize) -> bool, change: impl FnOnce(&
         let node = Arc::new(Node {
             mood: Mutex::new(Mood::Well),
             objects: Mutex::default(),
+            next_part_powers: Mutex::default(),
         });
         nodes.push(node);
     }
@@ -249,7 +258,7 @@ pub(crate) fn cluster_of(is_local: impl Fn(usize) -> bool, change: impl FnOnce(&
     let rings = Rings {
         account: ring.clone(),
         container: ring.clone(),
-        objects: BTreeMap::from([(PolicyIndex(0), ring)]),
+        objects: BTreeMap::from([(PolicyIndex(0), ring.clone())]),
         policies: Policies::default(),
         hash,
         nodes: gateway::nodes::NodeTables::default(),
@@ -267,12 +276,20 @@ pub(crate) fn cluster_of(is_local: impl Fn(usize) -> bool, change: impl FnOnce(&
         gateway: Gateway::new(shared, vec![]),
         nodes,
         order,
+        rings: ring,
+        builder,
     }
 }
 
 impl Cluster {
     pub(crate) fn set(&self, place: usize, mood: Mood) {
         *self.nodes[self.order[place]].mood.lock() = mood;
+    }
+
+    /// Puts another ring into force.
+    pub(crate) fn change_ring(&mut self, change: impl FnOnce(&mut RingBuilder)) {
+        change(&mut self.builder);
+        self.rings.store(Arc::new(Ring::new(self.builder.to_ring().unwrap())));
     }
 
     pub(crate) async fn ask(&self, method: Method, headers: &[(&'static str, &str)], body: Body) -> Response {

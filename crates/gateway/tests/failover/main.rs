@@ -53,6 +53,37 @@ async fn what_a_node_has_stored_otherwise_is_not_acknowledged() {
 }
 
 #[tokio::test]
+async fn object_servers_are_sent_the_next_partition_power() {
+    let mut cluster = cluster();
+    let powers_sent = async |cluster: &Cluster| {
+        assert_eq!(cluster.put(&small()).await, 201);
+        assert_eq!(cluster.put(&large()).await, 201);
+        for method in [Method::POST, Method::DELETE] {
+            // Not what a client says.
+            let headers = [("x-backend-next-part-power", "3")];
+            cluster.ask(method, &headers, Body::empty()).await;
+        }
+        let powers = cluster
+            .nodes
+            .iter()
+            .flat_map(|node| std::mem::take(&mut *node.next_part_powers.lock()));
+        let mut powers: Vec<_> = powers
+            .map(|power| power.map(|text| text.to_str().unwrap().to_owned()))
+            .collect();
+        assert!(powers.len() >= 12, "{powers:?}");
+        powers.dedup();
+        powers
+    };
+    assert_eq!(powers_sent(&cluster).await, [None]);
+    cluster.change_ring(|builder| assert!(builder.prepare_increase_partition_power().unwrap()));
+    assert_eq!(powers_sent(&cluster).await, [Some("7".to_owned())]);
+    cluster.change_ring(|builder| assert!(builder.increase_partition_power().unwrap()));
+    assert_eq!(powers_sent(&cluster).await, [Some("7".to_owned())]);
+    cluster.change_ring(|builder| assert!(builder.finish_increase_partition_power()));
+    assert_eq!(powers_sent(&cluster).await, [None]);
+}
+
+#[tokio::test]
 async fn without_a_quorum_nothing_is_acknowledged() {
     for bytes in [small(), large()] {
         let cluster = cluster();

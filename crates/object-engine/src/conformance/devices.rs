@@ -1,8 +1,9 @@
 //! A device as a whole: what is listed, quarantined and replicated.
 
-use super::{at, body_of, commit, deleted_at, key, put, update};
+use super::{at, body_of, commit, deleted_at, key, put, read_all, update};
 use crate::engine::{ObjectEngine, OpenOptions};
-use crate::key::PartitionKey;
+use crate::error::EngineError;
+use crate::key::{ObjectKey, PartitionKey};
 use crate::replica::Rehash;
 use crate::suffixes::Suffix;
 use vocabulary::{Partition, PolicyIndex};
@@ -63,6 +64,40 @@ pub(super) fn quarantine(engine: &dyn ObjectEngine) {
     }
     put(engine, "/a/c/o", at(1), b"copy");
     assert_eq!(body_of(engine, "/a/c/o"), b"copy");
+}
+
+pub(super) fn linked(engine: &dyn ObjectEngine) {
+    let (here, next) = (key("/a/c/o"), Partition(15));
+    let there = ObjectKey {
+        partition: next,
+        ..here.clone()
+    };
+    engine.link(&here, next).unwrap();
+    assert!(matches!(
+        engine.open(&there, OpenOptions::GET),
+        Err(EngineError::NotFound { deleted_at: None })
+    ));
+    put(engine, "/a/c/o", at(1), b"first");
+    engine.link(&here, next).unwrap();
+    engine.write_metadata(&here, update(at(2), "blue", None)).unwrap();
+    engine.link(&here, next).unwrap();
+    engine.link(&here, next).unwrap();
+    let found = engine.open(&there, OpenOptions::GET).unwrap();
+    assert_eq!(found.metadata.text("X-Object-Meta-Color"), Some("blue"));
+    assert_eq!(read_all(found).unwrap(), b"first");
+    put(engine, "/a/c/o", at(3), b"second");
+    let old = engine.open(&there, OpenOptions::GET).unwrap();
+    assert_eq!(read_all(old).unwrap(), b"first");
+    engine.link(&here, next).unwrap();
+    let found = engine.open(&there, OpenOptions::GET).unwrap();
+    assert_eq!(found.timestamps.meta, None);
+    assert_eq!(read_all(found).unwrap(), b"second");
+    engine.delete(&here, at(4)).unwrap();
+    engine.link(&here, next).unwrap();
+    let Err(EngineError::NotFound { deleted_at }) = engine.open(&there, OpenOptions::GET) else {
+        panic!("it is still in the other partition");
+    };
+    assert_eq!(deleted_at, Some(at(4)));
 }
 
 pub(super) fn replication(engine: &dyn ObjectEngine) {

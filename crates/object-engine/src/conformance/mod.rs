@@ -24,7 +24,7 @@ type Rule = (&'static str, fn(&dyn ObjectEngine));
 
 /// Runs every rule on an engine of its own.
 pub fn run(make: impl Fn() -> Box<dyn ObjectEngine>) {
-    let rules: [Rule; 21] = [
+    let rules: [Rule; 22] = [
         ("what was never written is absent", devices::absent),
         ("a small object comes with one call", bodies::small),
         ("what was listed is found as by looking for it", bodies::listed),
@@ -44,6 +44,7 @@ pub fn run(make: impl Fn() -> Box<dyn ObjectEngine>) {
         ("contradicting metadata are refused", metadata::contradictions),
         ("policies are apart and everything can be listed", devices::listing),
         ("what is quarantined is absent", devices::quarantine),
+        ("what is linked is in both partitions", devices::linked),
         ("metadata are kept as they are", metadata::metadata_kept),
         (
             "replication sees what there is, and forgets it only as it was",

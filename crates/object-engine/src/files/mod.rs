@@ -19,6 +19,7 @@ mod hashing;
 mod hot;
 mod late_changes;
 pub(crate) mod layout;
+mod link;
 mod other_secrets;
 mod quarantine;
 mod read;
@@ -253,6 +254,10 @@ impl ObjectEngine for FilesEngine {
             &self.state,
             tombstones.map(|(key, time)| Ok(WholeWrite::tombstone(key, time))),
         )
+    }
+
+    fn link(&self, key: &ObjectKey, partition: Partition) -> Result<(), EngineError> {
+        link::link(&self.state, key, partition)
     }
 
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError> {

@@ -56,6 +56,10 @@ impl<E: ObjectEngine> ObjectEngine for HangingEngine<E> {
         self.engine.delete_all(deletions)
     }
 
+    fn link(&self, key: &ObjectKey, partition: Partition) -> Result<(), EngineError> {
+        self.engine.link(key, partition)
+    }
+
     fn quarantine(&self, key: &ObjectKey, why: &str) -> Result<(), EngineError> {
         self.engine.quarantine(key, why)
     }

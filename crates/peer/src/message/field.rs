@@ -21,6 +21,11 @@ pub enum HeaderField<T> {
 }
 
 impl<T> HeaderField<T> {
+    /// A header with this value, or none.
+    pub fn from_option(value: Option<T>) -> Self {
+        value.map_or(Self::Absent, Self::Value)
+    }
+
     /// The value, if there is one.
     pub fn value(&self) -> Option<&T> {
         match self {

@@ -41,6 +41,8 @@ names! {
 names! {
     /// What has expired is to be seen as if it had not.
     X_OPEN_EXPIRED = "x-backend-open-expired";
+    /// The partition power that the ring is to have next: objects are linked where they belong by that.
+    X_NEXT_PART_POWER = "x-backend-next-part-power";
     /// Metadata that hold the entity tag which conditions are about.
     X_ETAG_IS_AT = "x-backend-etag-is-at";
     /// Metadata with which the whole object is sent whatever the range.

@@ -17,6 +17,9 @@ messages! {
         timestamp: HeaderField<Timestamp> = names::X_TIMESTAMP,
         /// The object's policy.
         policy: HeaderField<PolicyIndex> = names::X_POLICY_INDEX,
+        /// The partition power that the ring is to have next, while it is being increased: what is written is to be
+        /// found in the object's partition by that, too.
+        next_part_power: HeaderField<u64> = names::X_NEXT_PART_POWER,
         /// The MD5 that the bytes must have.
         etag: Option<HeaderValue> = ETAG,
         /// `*`: only where there is none yet.
@@ -69,6 +72,9 @@ messages! {
         timestamp: HeaderField<Timestamp> = names::X_TIMESTAMP,
         /// The object's policy.
         policy: HeaderField<PolicyIndex> = names::X_POLICY_INDEX,
+        /// The partition power that the ring is to have next, while it is being increased: what is written is to be
+        /// found in the object's partition by that, too.
+        next_part_power: HeaderField<u64> = names::X_NEXT_PART_POWER,
         /// When the content type was set, where that was before the change.
         content_type_timestamp: HeaderField<Timestamp> = names::CONTENT_TYPE_TIMESTAMP,
         /// Where its listing rows go.
@@ -93,6 +99,9 @@ messages! {
         timestamp: HeaderField<Timestamp> = names::X_TIMESTAMP,
         /// The object's policy.
         policy: HeaderField<PolicyIndex> = names::X_POLICY_INDEX,
+        /// The partition power that the ring is to have next, while it is being increased: what is written is to be
+        /// found in the object's partition by that, too.
+        next_part_power: HeaderField<u64> = names::X_NEXT_PART_POWER,
         /// The expirer deletes only what still expires at this time.
         if_delete_at: HeaderField<Timestamp> = names::X_IF_DELETE_AT,
         /// Where its listing rows go.

@@ -1,7 +1,8 @@
 //! The partition power grows by one: prepare, increase, finish; or cancel.
 //!
-//! Between prepare and finish `next_part_power` tells the servers what to link. Each step answers
-//! whether it was possible, as OpenStack's does; each that was raises the version.
+//! Between prepare and finish `next_part_power` makes gateways have what is written linked in the next partition, and
+//! replicators leave the policy alone. Each step answers whether it was possible, as OpenStack's does; each that was
+//! raises the version.
 
 use crate::error::BuilderError;
 

@@ -17,7 +17,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use peer::Call;
 use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_OBJECT_LEGAL_HOLD, X_OBJECT_RETENTION, X_POLICY_INDEX};
 use peer::message::{
-    DeleteContainer, DeleteObject, ReadContainer, ReadObject, RequestContext, RowTargets, UpdateNode, UpdateTargets,
+    DeleteContainer, DeleteObject, HeaderField, ReadContainer, ReadObject, RequestContext, RowTargets, UpdateNode,
+    UpdateTargets,
 };
 use placement::{Device, Ring};
 use std::collections::BTreeMap;
@@ -164,6 +165,7 @@ impl ReaperTargets {
                 ..RowTargets::default()
             },
             headers: headers.clone(),
+            next_part_power: HeaderField::from_option(ring.data().next_part_power().map(u64::from)),
             ..DeleteObject::new(target)
         };
         let place = (partition, path.clone());

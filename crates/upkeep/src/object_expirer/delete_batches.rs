@@ -180,6 +180,8 @@ impl ObjectServers {
             let path = Arc::new(task.target.clone());
             let mut message = delete_of(task, target(device, place.partition, &path));
             message.rows.containers = UpdateTargets::of(partition, nodes.collect());
+            let next_part_power = place.ring.data().next_part_power();
+            message.next_part_power = HeaderField::from_option(next_part_power.map(u64::from));
             let delete = OneDelete {
                 partition: place.partition,
                 path: task.target.clone(),

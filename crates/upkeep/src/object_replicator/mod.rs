@@ -256,8 +256,8 @@ impl Shared {
     }
 }
 
-/// Whether the partition power of a ring is being increased. A partition's directory has objects of two partitions then,
-/// which share their files: comparing them would send all of them, and bringing some home would remove others.
+/// Whether the partition power of a ring is being increased. A partition's directory has objects of two partitions
+/// then, which share their files: comparing them would send all of them, and bringing some home would remove others.
 fn is_growing(ring: &Ring) -> bool {
     ring.data().next_part_power().is_some()
 }
