@@ -3,6 +3,8 @@
 //! The expirer's DELETE (`X-If-Delete-At`) is stamped with the time at which the object was to expire. A version that
 //! was written before that time, on servers that this one could not reach, must outlive it: so the tombstone left here
 //! is only just newer than the version it deletes. OpenStack's has the time of the request, and deletes such a version.
+//! An expirer whose clock is fast asks for what has not expired yet. By this server's clock that is too early (425), of
+//! which an expirer of either make knows only that it has to try again; OpenStack's servers look at no clock.
 //!
 //! Two gateways may give a PUT and a DELETE of one object the same time. Whichever comes second is refused, as by
 //! OpenStack's servers, and sent again with a later time. Where that does not happen the deletion wins, as it does in a
@@ -25,6 +27,9 @@ use peer::message::{HeaderField, RowChange};
 use std::sync::Arc;
 use storage_shell::{Lane, Refusal, empty, page, put_time};
 use vocabulary::Timestamp;
+
+/// An expirer's clock may be ahead of this server's by so many seconds.
+const EXPIRER_AHEAD: u64 = 5;
 
 /// Answers a DELETE.
 pub(crate) async fn delete(state: &Arc<ObjectServerState>, deletion: Deletion) -> Result<Response, Refusal> {
@@ -154,7 +159,9 @@ impl Deletion {
 
     /// What is to become of it: the tombstone that the outcome speaks of is still to be left.
     fn decide(&self, device: &ObjectDevice, state: &ObjectServerState) -> Result<DeleteOutcome, Refusal> {
-        let before = self.look(device, &self.request.key, state.world.clock.now())?;
+        let now = state.world.clock.now();
+        let before = self.look(device, &self.request.key, now)?;
+        self.check_time(now)?;
         let confirmed = self.check_condition(&before)?;
         let left_at = match self.wins_over(&before) {
             true if confirmed => Some(before.last.just_after().min(self.asked_at)),
@@ -208,6 +215,18 @@ impl Deletion {
             delete_at: expiry::delete_at(&found.metadata),
             content_type: found.metadata.get("Content-Type").unwrap_or_default().to_vec(),
         })
+    }
+
+    /// Refuses what is to expire only later.
+    fn check_time(&self, now: Timestamp) -> Result<(), Refusal> {
+        let latest = Timestamp::from_seconds(now.seconds().saturating_add(EXPIRER_AHEAD));
+        match self.only_if.value().is_some_and(|due| *due > latest) {
+            true => Err(Refusal::Html(
+                StatusCode::TOO_EARLY,
+                "X-If-Delete-At is ahead of this server's clock".into(),
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Whether `X-If-Delete-At` is there and agrees.

@@ -137,6 +137,50 @@ async fn what_is_written_is_linked_where_it_belongs_by_the_next_partition_power(
     }
 }
 
+/// An expirer whose clock is fast does not take what has not expired.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_expires_later_by_the_servers_clock_is_not_deleted_yet() {
+    let place = tempfile::tempdir().unwrap();
+    for server in [on_files(place.path()), in_memory()] {
+        let now = world::World::real().clock.now().seconds();
+        for (ahead, status, in_batch) in [(3600, 425, 425), (60, 425, 425), (0, 204, 204)] {
+            let due = now + ahead;
+            let stored = [
+                ("x-timestamp", format!("{}.00000", now - 1000 - ahead)),
+                ("content-type", "t/t".into()),
+                ("x-delete-at", due.to_string()),
+            ];
+            let put = call("PUT", "sda", &stored).with_body(Body::whole("kept"));
+            assert!(server.call(put.into()).await.status().is_success(), "{ahead}");
+            let expired = [
+                ("x-timestamp", format!("{due}.00000")),
+                ("x-if-delete-at", format!("{due}.00000")),
+            ];
+            let deletion = call("DELETE", "sda", &expired);
+            let one = peer::deletes::OneDelete {
+                partition: Partition(1),
+                path: vocabulary::EntityPath::split("a/c/o").unwrap(),
+                headers: expired.map(|(name, value)| (name.into(), value)).to_vec(),
+            };
+            if status == 425 {
+                assert_eq!(server.call(deletion.into()).await.status().as_u16(), status, "{ahead}");
+            }
+            let batch = peer::message::DeleteObjects::new(PartitionTarget {
+                device: "sda".into(),
+                partition: Partition(0),
+                rest: String::new(),
+            });
+            let batch = peer::Call::new(peer::message::RequestContext::default(), batch)
+                .with_body(Body::whole(peer::deletes::encode(&[one])));
+            let answer = read(server.call(batch).await).await;
+            let statuses = peer::deletes::decode_statuses(&answer, 1).unwrap();
+            assert_eq!(statuses, [in_batch], "{ahead}");
+            let left = server.call(get(None).into()).await.status().as_u16();
+            assert_eq!(left, if status == 425 { 200 } else { 404 }, "{ahead}");
+        }
+    }
+}
+
 /// OpenStack's replicator removes what rsync has brought here once it has read the answer, whatever that says.
 #[tokio::test]
 async fn what_rsync_brought_in_vain_is_not_answered_to_the_end() {

@@ -9,7 +9,7 @@
 mod common;
 
 use arc_swap::ArcSwap;
-use common::{Fake, pass, ring_client};
+use common::{Fake, Log, pass, ring_client};
 use http::{Method, Request};
 use parking_lot::Mutex;
 use peer::deletes::{OneDelete, decode, encode_statuses};
@@ -376,6 +376,43 @@ async fn what_all_servers_take_in_batches_does_not_go_through_the_gateway() {
         assert_eq!(headers[name], value);
     }
     assert!(headers["x-container-device"].starts_with("sd") && headers.contains_key("x-container-partition"));
+}
+
+/// A server whose clock says that nothing has expired is right until the clocks have been compared.
+#[tokio::test]
+async fn what_a_servers_clock_says_is_early_is_left_with_one_warning_for_the_server() {
+    // So long ago that an object that is not there any more would be given up.
+    let rows: Vec<(String, &str)> = (0..3)
+        .map(|number| (format!("{}-a/c/{number}", ago(700_000)), "text/plain"))
+        .collect();
+    let early = |servers: &[&'static str]| {
+        let answers = ["0", "1", "2"]
+            .into_iter()
+            .flat_map(|name| servers.iter().map(move |sd| ((name, *sd), 425)));
+        Arc::new(Servers {
+            answers: answers.collect(),
+            ..Servers::default()
+        })
+    };
+    let (log, _listening) = Log::listen();
+    let mut site = with_servers(self::site(&rows, &[], |_| {}), &early(&["sd0", "sd1"]));
+    assert_eq!(pass(&mut site.expirer).await, (0, 3));
+    assert!(site.cluster.deleted.lock().is_empty() && site.fake.lines().is_empty());
+    let lines = log.lines("clock");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].contains("127.0.0.2:6299") && lines[0].contains("6 times"),
+        "{lines:?}"
+    );
+    // What most servers have done is done.
+    let mut site = with_servers(self::site(&rows, &[], |_| {}), &early(&["sd0"]));
+    assert_eq!(pass(&mut site.expirer).await, (3, 0));
+    assert_eq!(log.lines("clock").len(), 1);
+    // Through a gateway.
+    let mut site = self::site(&rows[..1], &[("/v1/a/c/0", 425)], |_| {});
+    assert_eq!(pass(&mut site.expirer).await, (0, 1));
+    assert!(site.fake.lines().is_empty());
+    assert_eq!(log.lines("clock").len(), 1);
 }
 
 /// The gateway is asked as if no batch had been sent, and its word counts.

@@ -9,6 +9,7 @@
 
 use super::learnt::{ExpirerKnowledge, ServerAddress};
 use super::tasks::Task;
+use super::{CLOCKS_DIFFER, TOO_EARLY};
 use crate::internal_client::{InternalClient, InternalRequest, is_among};
 use crate::ring_client::{context_of, json_body, target};
 use arc_swap::ArcSwap;
@@ -74,14 +75,14 @@ fn server_of(device: &Device) -> ServerAddress {
 }
 
 impl ObjectServers {
-    /// Deletes what can be deleted in batches; of each task whether its row can go.
+    /// Deletes what can be deleted in batches; what became of each task.
     pub(super) async fn delete(
         &self,
         tasks: &[Task],
         client: &InternalClient,
         known: &ExpirerKnowledge,
         at_once: usize,
-    ) -> Vec<bool> {
+    ) -> Vec<BatchOutcome> {
         self.learn_containers(tasks, client, known, at_once).await;
         let places: Vec<ObjectPlace> = (tasks.iter().enumerate())
             .filter_map(|(number, task)| self.place(number, task, known))
@@ -109,7 +110,7 @@ impl ObjectServers {
         }
         let answered = tasks.iter().zip(&answers).zip(replicas);
         answered
-            .map(|((task, statuses), replicas)| is_done(task, statuses, replicas))
+            .map(|((task, statuses), replicas)| BatchOutcome::of(task, statuses, replicas))
             .collect()
     }
 
@@ -239,8 +240,9 @@ impl ObjectServers {
                 let statuses = body
                     .ok()
                     .and_then(|body| deletes::decode_statuses(&body, batch.tasks.len()));
-                if statuses.is_some() {
-                    return statuses;
+                if let Some(statuses) = statuses {
+                    batch.note_early(&statuses, known);
+                    return Some(statuses);
                 }
                 "not the statuses of what it was asked".to_owned()
             }
@@ -260,6 +262,21 @@ impl ObjectServers {
 }
 
 impl DeleteBatch {
+    /// Says that by the clock of its server tasks are not due.
+    fn note_early(&self, statuses: &[u16], known: &ExpirerKnowledge) {
+        let (ip, port) = &self.server;
+        for (_, delete) in statuses
+            .iter()
+            .zip(&self.deletes)
+            .filter(|(status, _)| **status == TOO_EARLY)
+        {
+            let what = format!("{} on {}", delete.path.path(), self.device);
+            known
+                .failures
+                .note_at(format!("{ip}:{port}"), what, CLOCKS_DIFFER.to_owned());
+        }
+    }
+
     fn new(device: &Device, policy: PolicyIndex) -> Self {
         Self {
             server: server_of(device),
@@ -353,6 +370,27 @@ async fn policy_of(client: &InternalClient, path: &EntityPath) -> Option<PolicyI
     is_whole.then_some(PolicyIndex(policy))
 }
 
+/// What became of a task whose servers were asked in batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BatchOutcome {
+    /// Its row can go.
+    Finished,
+    /// By the clock of a server it is not due.
+    Early,
+    /// The gateway has to be asked.
+    Unclear,
+}
+
+impl BatchOutcome {
+    fn of(task: &Task, statuses: &[u16], replicas: usize) -> Self {
+        match is_done(task, statuses, replicas) {
+            true => Self::Finished,
+            false if statuses.contains(&TOO_EARLY) => Self::Early,
+            false => Self::Unclear,
+        }
+    }
+}
+
 /// Whether more than half of the replicas say the same, and it is good.
 fn is_done(task: &Task, statuses: &[u16], replicas: usize) -> bool {
     let good = |hoped: u16| statuses.iter().filter(|status| is_among(**status, &[hoped])).count();
@@ -406,6 +444,8 @@ mod tests {
             (&[204], 1, true, true),
             (&[], 0, false, false),
             (&[], 3, false, false),
+            (&[425, 204, 204], 3, true, true),
+            (&[425, 425, 204], 3, false, false),
         ] {
             assert_eq!(is_done(&own, statuses, replicas), done, "{statuses:?}");
             assert_eq!(is_done(&asked, statuses, replicas), done_if_asked, "{statuses:?}");

@@ -19,6 +19,7 @@ mod tasks;
 use crate::internal_client::{InternalClient, InternalRequest};
 use crate::ring_client::RingClient;
 use crate::{PassProgress, ReconFile, UpkeepJob, UpkeepStep};
+use delete_batches::BatchOutcome;
 pub use delete_batches::ObjectServers;
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -232,18 +233,19 @@ impl ObjectExpirer {
         let began = clock.elapsed();
         let finished = match &self.objects {
             Some(servers) => servers.delete(tasks, &self.client, known, at_once).await,
-            None => vec![false; tasks.len()],
+            None => vec![BatchOutcome::Unclear; tasks.len()],
         };
         let in_batches = clock.elapsed().saturating_sub(began);
         let fates = tasks.iter().zip(finished).map(|(task, finished)| async move {
             let began = clock.elapsed();
             let fate = match finished {
-                true => TaskOutcome::Finished,
-                false => self.delete(task, known).await,
+                BatchOutcome::Finished => TaskOutcome::Finished,
+                BatchOutcome::Early => TaskOutcome::Left,
+                BatchOutcome::Unclear => self.delete(task, known).await,
             };
             let took = match finished {
-                true => in_batches,
-                false => clock.elapsed().saturating_sub(began),
+                BatchOutcome::Finished | BatchOutcome::Early => in_batches,
+                BatchOutcome::Unclear => clock.elapsed().saturating_sub(began),
             };
             self.count(fate, took);
             (task, fate)
@@ -287,6 +289,10 @@ impl ObjectExpirer {
         if is_gone && age >= self.options.reclaim_age.as_secs_f64() {
             return TaskOutcome::Finished;
         }
+        if error.status == TOO_EARLY {
+            known.failures.note_item(task.target.path(), CLOCKS_DIFFER);
+            return TaskOutcome::Left;
+        }
         let (account, queue, name) = (&self.options.account, &task.queue, &task.name);
         let why = format_args!("Unexpected response while deleting object: {}", error.status);
         known.failures.note_item(format_args!("{account} {queue} {name}"), why);
@@ -311,6 +317,11 @@ impl ObjectExpirer {
         }
     }
 }
+
+/// By the object server's clock it has not expired.
+const TOO_EARLY: u16 = 425;
+/// What that means.
+const CLOCKS_DIFFER: &str = "by the object server's clock this has not expired; one of the two clocks is wrong";
 
 /// Answers to a deletion after which there is nothing left to do: an object with something newer in its place (409) has
 /// been seen to.
