@@ -346,7 +346,7 @@ impl StorageDevice {
         Ok(opened)
     }
 
-    /// Judges the outcome of an fsync: after a failure nothing on the device can be promised.
+    /// Judges the outcome of an fsync: after a failure nothing on the device can be promised until a trial succeeds.
     pub(crate) fn synced(&self, outcome: io::Result<()>, path: &Path) -> Result<(), FsError> {
         match outcome {
             Ok(()) => {
@@ -357,8 +357,11 @@ impl StorageDevice {
         }
     }
 
+    /// Where nothing tries the drive out a failed sync costs its own write only: nothing would bring the drive back.
     pub(crate) fn sync_failed(&self, source: io::Error, path: &Path) -> FsError {
-        self.health.sync_failed(path, &source);
+        if self.health.is_watched() {
+            self.health.sync_failed(path, &source);
+        }
         FsError::io("sync", path)(source)
     }
 }

@@ -20,7 +20,8 @@
 //!
 //! Always holds: the state changes with one line in the log each time; asking costs one load; a second is
 //! counted when it is seen to pass, so a process that was stopped does not take its own sleep for the drive's;
-//! without a task that calls `tick` a drive stays in service whatever its errors, but for a failed sync.
+//! without a task that calls `tick` a drive stays in service whatever its errors (`StorageDevice` reports no failed
+//! sync then).
 //! Deliberately absent: threads, clocks, what a trial is (`trial.rs`).
 
 use crate::error::FsError;

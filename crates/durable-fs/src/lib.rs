@@ -4,9 +4,9 @@
 //! returns after the directory entry, and every directory made on the way, is on stable storage. The
 //! types leave no way to publish what was not synced or to acknowledge what was not published.
 //! Always holds: a crash at any line leaves the old state or the new one; after a failed fsync the
-//! device takes no more writes until a trial shows that it keeps them (`health.rs`; the kernel has dropped
-//! what it could not write, and nothing of that was acknowledged); a device that vanished is never re-created as a
-//! directory.
+//! device takes no more writes until a trial shows that it keeps them, where something tries it out (`health.rs`; the
+//! kernel has dropped what it could not write, and nothing of that was acknowledged); a device that vanished is never
+//! re-created as a directory.
 //! What may be lost with the power, but not with the process, is recorded first (`intent_log.rs`).
 //! Deliberately absent: what files mean, where they live, who asks.
 //! No other crate renames or syncs. Tests sit beside the code; a fault-injecting disk is in `tests/`.

@@ -355,7 +355,10 @@ fn a_full_or_read_only_disk_is_the_devices_fault_and_a_failing_file_its_own() {
 #[test]
 fn after_a_failed_fsync_the_device_only_reads() {
     let bench = Bench::new();
-    let engine = bench.engine();
+    let health = durable_fs::Health::new(&bench.root);
+    let files = Arc::new(bench.faults.clone());
+    let engine = FilesEngine::watched(bench.config(), World { files, ..World::real() }, health.clone());
+    health.tick();
     put(&engine, 1, b"old").unwrap();
     bench.faults.fail("sync", rustix::io::Errno::IO.raw_os_error());
     assert_eq!(put(&engine, 2, b"new").unwrap_err().kind(), FaultKind::Device);
@@ -368,6 +371,18 @@ fn after_a_failed_fsync_the_device_only_reads() {
     }
     assert_eq!(get(&engine).unwrap(), b"old");
     put(&bench.engine(), 3, b"restarted").unwrap();
+}
+
+/// A daemon by itself would refuse the drive until it is started again.
+#[test]
+fn a_failed_fsync_costs_one_write_where_nothing_tries_the_drive_out() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    bench.faults.fail("sync", rustix::io::Errno::IO.raw_os_error());
+    put(&engine, 1, b"lost").unwrap_err();
+    bench.faults.heal();
+    put(&engine, 2, b"kept").unwrap();
+    assert_eq!(get(&engine).unwrap(), b"kept");
 }
 
 /// A replicator removes what rsync has brought away when this succeeds.

@@ -217,7 +217,14 @@ impl Shared {
             }
             None => {
                 self.tally.failed(&task.own);
-                tracing::error!("{NAME}: {here}: {fault}");
+                match fault.kind {
+                    // A drive at fault fails everything that is on it.
+                    FaultKind::Device => {
+                        let (device, partition) = (task.local.name.clone(), task.key.partition.to_string());
+                        self.peer_failures.note_at(device, partition, fault.to_string());
+                    }
+                    _ => tracing::error!("{NAME}: {here}: {fault}"),
+                }
             }
         }
         Fate::Left
