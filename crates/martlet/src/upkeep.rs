@@ -86,8 +86,8 @@ struct UpkeepContext<'a> {
     peers: Arc<Peers>,
     /// Where figures go when no place is configured.
     recon: Option<PathBuf>,
-    /// How the drives are, as far as others in this process know.
-    drives: Arc<Drives>,
+    /// How the drives are, where others in this process look after them.
+    drives: Option<Arc<Drives>>,
 }
 
 /// `martlet object-updater`.
@@ -131,7 +131,7 @@ pub fn start_all(
         rings,
         peers,
         recon: Some(own_recon(etc)),
-        drives: inner.drives.clone(),
+        drives: Some(inner.drives.clone()),
     };
     let mut daemons = vec![context.object_updater(&object), context.container_updater(&container)];
     daemons.extend(auditors::for_up(&context, etc)?);
@@ -221,7 +221,7 @@ fn run_with_peers(
             rings: &rings,
             peers: peers(world, common)?,
             recon: None,
-            drives: Arc::default(),
+            drives: None,
         })
     })
 }
@@ -348,7 +348,9 @@ impl UpkeepContext<'_> {
 
     /// These devices of the server, or all when none is named.
     fn disks(&self, storage: &StorageCommon, only: &[String]) -> Disks {
-        disks(self.world, storage, only, self.drives.clone())
+        let drives = self.drives.clone();
+        let drives = drives.unwrap_or_else(|| own_drives(self.world, storage));
+        disks(self.world, storage, only, drives)
     }
 
     /// The servers of accounts.
@@ -389,6 +391,14 @@ fn local_server(common: &ServerCommon, ring_ip: &str) -> LocalServer {
     }
 }
 
+/// The drives of a daemon by itself, which tries them out for as long as it lives: one that hangs is left out, and one
+/// that is well again is not.
+fn own_drives(world: &World, storage: &StorageCommon) -> Arc<Drives> {
+    let drives = Arc::default();
+    watch_for_ever(world, drive_watch(world, &drives, storage, vec![]));
+    drives
+}
+
 fn disks(world: &World, storage: &StorageCommon, only: &[String], drives: Arc<Drives>) -> Disks {
     let disks = Disks::new(world.clone(), &storage.devices, storage.mount_check);
     disks.only(only).watched(drives)
@@ -406,7 +416,10 @@ fn records_at_once(per_second: f64, concurrency: usize) -> usize {
 /// Watches the drives on behalf of a storage server for as long as the process lives.
 pub fn watch_drives(world: &World, drives: &Arc<Drives>, storage: &StorageCommon, cache: ReconFile) {
     let measured = vec![(recon(world, storage, None), cache)];
-    let daemon = drive_watch(world, drives, storage, measured);
+    watch_for_ever(world, drive_watch(world, drives, storage, measured));
+}
+
+fn watch_for_ever(world: &World, daemon: Daemon) {
     let (kept, shutdown) = watch::channel(false);
     world.spawn(async move {
         daemon.run_forever(shutdown).await;
@@ -441,4 +454,34 @@ pub fn recon_directory<'a>(storage: &'a StorageCommon, own: Option<&'a Path>) ->
     let chosen = storage.recon_cache_path.as_path();
     let is_default = chosen == StorageCommon::default().recon_cache_path;
     own.filter(|_| is_default).unwrap_or(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes as long as two trials after a rest.
+    #[tokio::test]
+    async fn a_daemon_by_itself_takes_a_drive_into_service_again() {
+        let place = tempfile::tempdir().unwrap();
+        let world = World::real();
+        let storage = StorageCommon {
+            mount_check: false,
+            ..StorageCommon::default()
+        };
+        let drives = own_drives(&world, &storage);
+        let health = drives.health(place.path());
+        while !health.is_watched() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        health.sync_failed(place.path(), &std::io::Error::from_raw_os_error(5));
+        assert!(health.check_writable().is_err());
+        for _ in 0..600 {
+            if health.check_writable().is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("nothing has tried it out");
+    }
 }

@@ -1,10 +1,13 @@
 //! What failures of the layers below mean to upkeep: each becomes a [`Fault`].
 
-use durable_fs::Symptom;
+use durable_fs::{Health, Symptom};
+use futures_util::future::{Either, select};
 use listing_engine::Error as DatabaseError;
 use object_engine::EngineError;
 use peer::{BodyError, PeerError};
 use std::io;
+use std::pin::pin;
+use std::sync::Arc;
 use vocabulary::{Fault, FaultKind};
 use world::{Elapsed, WorkerError, Workers};
 
@@ -57,4 +60,26 @@ pub(crate) async fn run_on<T: Send + 'static, E: ToFault + Send + 'static>(
 ) -> Result<T, Fault> {
     let done = threads.run(work).await.map_err(|error| error.to_fault())?;
     done.map_err(|error| error.to_fault())
+}
+
+/// [`run_on`] of the threads of a drive, announced to its health. Refused where the drive is out of service; and no
+/// longer waited for once it is, for a job on a drive that hangs may never end.
+pub(crate) async fn run_on_drive<T: Send + 'static, E: ToFault + Send + 'static>(
+    health: &Arc<Health>,
+    threads: &Workers,
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, Fault> {
+    health.check()?;
+    let announced = health.clone();
+    let working = run_on(threads, move || {
+        let _job = announced.enter();
+        work()
+    });
+    match select(pin!(working), pin!(health.gone())).await {
+        Either::Left((done, _)) => done,
+        Either::Right(_) => {
+            health.check()?;
+            Err(Fault::device("the drive was out of service meanwhile"))
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! A device that is being worked on: its name, and the thread that does it.
 
 use crate::Disks;
-use crate::faults::{ToFault, run_on};
+use crate::faults::{ToFault, run_on_drive};
 use crate::walk::{OpenedDevice, WalkJob};
+use durable_fs::Health;
 use listing_engine::{DeviceRoot, Location};
 use std::io;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub(crate) struct OpenDevice {
     pub(crate) root: DeviceRoot,
     /// Where all that touches it is done.
     pub(crate) thread: Arc<Workers>,
+    health: Arc<Health>,
 }
 
 impl OpenDevice {
@@ -32,6 +34,7 @@ impl OpenDevice {
         Some(Self {
             daemon,
             root: disks.root(&name),
+            health: disks.health(&name),
             name,
             thread,
         })
@@ -57,14 +60,17 @@ impl OpenDevice {
         &self,
         work: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> Result<T, Fault> {
-        run_on(&self.thread, work).await
+        run_on_drive(&self.health, &self.thread, work).await
     }
 
-    /// Runs `work` on the device's thread. What fails is logged.
+    /// Runs `work` on the device's thread. What fails is logged, once for a drive that is out of service.
     pub(crate) async fn run<T: Send + 'static, E: ToFault + Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> Option<T> {
+        if self.health.check().is_err() {
+            return None;
+        }
         let done = self.try_run(work).await;
         done.inspect_err(|fault| tracing::error!("{}: device {}: {fault}", self.daemon, self.name))
             .ok()
@@ -83,5 +89,48 @@ impl OpenDevice {
             databases.extend(found.unwrap_or_default());
         }
         databases
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+    use std::time::Duration;
+    use world::World;
+
+    impl ToFault for Infallible {
+        fn to_fault(&self) -> Fault {
+            match *self {}
+        }
+    }
+
+    #[tokio::test]
+    async fn a_job_on_a_drive_that_hangs_is_waited_for_until_the_drive_is_out() {
+        let place = tempfile::tempdir().unwrap();
+        let mut disks = Disks::new(World::real(), place.path(), false);
+        let device = OpenDevice::open(&mut disks, "test", "sda".into()).unwrap();
+        assert_eq!(device.run(|| Ok::<_, Infallible>(1)).await, Some(1));
+        let (end, hanging) = std::sync::mpsc::channel::<()>();
+        let job = device.run(move || {
+            let _ = hanging.recv();
+            Ok::<_, Infallible>(2)
+        });
+        let seconds = async {
+            // Another job is what shows that the drive hangs, if this one has not begun yet.
+            let _job = device.health.enter();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            while device.health.check().is_ok() {
+                device.health.tick();
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(60), async { tokio::join!(job, seconds).0 }).await;
+        assert_eq!(waited, Ok(None));
+        assert_eq!(
+            device.run(|| Ok::<_, Infallible>(3)).await,
+            None,
+            "it is out of service"
+        );
+        drop(end);
     }
 }

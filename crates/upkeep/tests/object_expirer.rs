@@ -395,7 +395,7 @@ async fn what_a_servers_clock_says_is_early_is_left_with_one_warning_for_the_ser
         })
     };
     let (log, _listening) = Log::listen();
-    let mut site = with_servers(self::site(&rows, &[], |_| {}), &early(&["sd0", "sd1"]));
+    let mut site = with_servers(site(&rows, &[], |_| {}), &early(&["sd0", "sd1"]));
     assert_eq!(pass(&mut site.expirer).await, (0, 3));
     assert!(site.cluster.deleted.lock().is_empty() && site.fake.lines().is_empty());
     let lines = log.lines("clock");

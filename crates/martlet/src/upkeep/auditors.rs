@@ -127,7 +127,10 @@ impl<'a> Ground<'a> {
     }
 
     fn disks(&self, storage: &StorageCommon) -> Disks {
-        let drives = self.context.map(|context| context.drives.clone()).unwrap_or_default();
+        let drives = self
+            .context
+            .and_then(|context| context.drives.clone())
+            .unwrap_or_default();
         disks(self.world, storage, self.devices, drives)
     }
 

@@ -1,7 +1,8 @@
 //! This server's own devices, as replication works on them.
 
 use crate::Disks;
-use crate::faults::ToFault;
+use crate::faults::run_on_drive;
+use durable_fs::Health;
 use object_engine::{EngineError, FilesConfig, FilesEngine, Notice, ObjectEngine};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ pub(super) struct Local {
     pub(super) root: std::path::PathBuf,
     engine: Arc<dyn ObjectEngine>,
     threads: Arc<Workers>,
+    health: Arc<Health>,
 }
 
 impl Local {
@@ -27,9 +29,7 @@ impl Local {
         task: impl FnOnce(&dyn ObjectEngine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, Fault> {
         let engine = self.engine.clone();
-        let done = self.threads.run(move || task(&*engine)).await;
-        let done = done.map_err(|error| error.to_fault().within(format_args!("device {}", self.name)))?;
-        done.map_err(|error| error.to_fault())
+        run_on_drive(&self.health, &self.threads, move || task(&*engine)).await
     }
 }
 
@@ -75,7 +75,9 @@ impl Locals {
             ..FilesConfig::new(name, &root)
         };
         let (world, health) = (disks.world().clone(), disks.health(name));
-        let started = threads.run(move || FilesEngine::watched(config, world, health)).await;
+        let watched = health.clone();
+        let start = move || Ok::<_, Fault>(FilesEngine::watched(config, world, watched));
+        let started = run_on_drive(&health, &threads, start).await;
         let engine: Arc<dyn ObjectEngine> = match started {
             Ok(engine) => Arc::new(engine),
             Err(error) => {
@@ -88,6 +90,7 @@ impl Locals {
             root,
             engine,
             threads,
+            health,
         };
         self.open.insert(name.to_owned(), local.clone());
         Some(local)

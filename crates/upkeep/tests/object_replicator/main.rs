@@ -7,6 +7,7 @@ mod bad_peers;
 mod common;
 mod growing_rings;
 mod handoffs;
+mod hung_drives;
 mod lone_posts;
 mod primaries;
 mod site;

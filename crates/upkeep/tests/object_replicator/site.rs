@@ -158,6 +158,11 @@ impl Site {
     }
 
     pub fn replicator(&self, change: impl FnOnce(&mut ObjectReplicatorOptions)) -> ObjectReplicator {
+        self.replicator_on(Disks::new(World::real(), self.dir.path(), false), change)
+    }
+
+    /// A replicator that works on these devices.
+    pub fn replicator_on(&self, disks: Disks, change: impl FnOnce(&mut ObjectReplicatorOptions)) -> ObjectReplicator {
         let mut peers = Peers::new(World::real());
         peers.register(ADDRESS.0, ADDRESS.1, self.door.clone());
         let ring = Arc::new(ArcSwap::new(self.ring.clone()));
@@ -184,7 +189,6 @@ impl Site {
             policies: vec![],
         };
         change(&mut options);
-        let disks = Disks::new(World::real(), self.dir.path(), false);
         ObjectReplicator::new(disks, ring_client, own, options)
     }
 
