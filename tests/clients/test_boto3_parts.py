@@ -106,3 +106,25 @@ def test_a_part_is_no_upload(store, s3):  # noqa: F811
     # Nor is anything else in the container of parts.
     Client(store.auth_url).put("markers+segments", "k/other", body=b"x")
     assert code_of(s3.abort_multipart_upload, Bucket="markers", Key="k", UploadId="other") == "NoSuchUpload"
+
+
+def test_a_manifest_that_was_kept_again_leaves_the_parts(store, s3):  # noqa: F811
+    """An upload that fails, where versions are kept since, leaves what was there before as a version and as it is: both of the same parts."""
+    s3.create_bucket(Bucket="twins")
+    made_of_parts(s3, "twins", "k")
+    s3.put_bucket_versioning(Bucket="twins", VersioningConfiguration={"Status": "Enabled"})
+    assert code_of(s3.put_object, Bucket="twins", Key="k", Body=b"x", ContentMD5="1B2M2Y8AsgTpgAmY7PhCfg==") == "BadDigest"
+    for version in s3.list_object_versions(Bucket="twins")["Versions"]:
+        if not version["IsLatest"]:
+            s3.delete_object(Bucket="twins", Key="k", VersionId=version["VersionId"])
+    assert s3.get_object(Bucket="twins", Key="k")["Body"].read() == b"of parts"
+    assert len(s3.list_object_versions(Bucket="twins")["Versions"]) == 1
+
+
+def test_a_link_goes_without_what_it_leads_to(store, s3):  # noqa: F811
+    s3.create_bucket(Bucket="linked")
+    made_of_parts(s3, "linked", "k")
+    Client(store.auth_url).put("linked", "link", headers={"X-Symlink-Target": "linked/k"})
+    s3.delete_object(Bucket="linked", Key="link")
+    assert code_of(s3.get_object, Bucket="linked", Key="link") == "NoSuchKey"
+    assert s3.get_object(Bucket="linked", Key="k")["Body"].read() == b"of parts"

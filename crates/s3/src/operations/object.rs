@@ -325,6 +325,8 @@ pub(super) async fn delete_key(
 ) -> Result<HeaderMap, S3Error> {
     let entity = operation.container().with_object(key);
     let mut head = operation.further(Method::HEAD, entity.clone());
+    // A link goes itself, not what it leads to.
+    head.query = "symlink=get".into();
     operation.aim_at_version(&mut head, version);
     let head = operation.send(head).await;
     let mut delete = operation.further(Method::DELETE, entity);
@@ -341,7 +343,13 @@ pub(super) async fn delete_key(
     let is_large = head.headers().get("x-static-large-object");
     let is_large = is_large.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true"));
     // Where versions are kept, a deletion keeps the object and so its segments.
-    if is_large && (version.is_some() || !head.headers().contains_key("x-object-version-id")) {
+    let has_no_version = !head.headers().contains_key("x-object-version-id");
+    let goes_with_parts = is_large
+        && match version {
+            Some(version) => !operation.has_twin(key, version, head.headers()).await?,
+            None => has_no_version,
+        };
+    if goes_with_parts {
         delete.query = "multipart-manifest=delete".into();
         operation.aim_at_version(&mut delete, version);
         delete

@@ -4,8 +4,12 @@
 
 use super::bucket::empty;
 use super::listing::{listed_etag, max_keys, rows_of, url_encoded};
+use super::multipart::UPLOAD_OF_OBJECT;
 use super::{Done, Operation, document, listed_time};
-use crate::error::{INVALID_ARGUMENT, INVALID_BUCKET_STATE, MALFORMED_XML, NO_SUCH_VERSION, NOT_IMPLEMENTED, S3Error};
+use crate::error::{
+    INVALID_ARGUMENT, INVALID_BUCKET_STATE, MALFORMED_XML, NO_SUCH_VERSION, NOT_IMPLEMENTED, S3Error,
+    SERVICE_UNAVAILABLE,
+};
 use crate::payload::collect;
 use crate::xml::{Element, XmlWriter};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -300,30 +304,40 @@ impl Operation<'_> {
 
     /// The ids of all versions of the key; none where the bucket keeps no versions.
     pub(super) async fn versions_of_key(&self) -> Result<Vec<String>, S3Error> {
+        let versions = self.versions_of(self.key()).await?;
+        Ok(versions.into_iter().map(|(id, _)| id).collect())
+    }
+
+    /// The ids and sizes of all versions of a key; none where the bucket keeps no versions.
+    async fn versions_of(&self, key: &str) -> Result<Vec<(String, u64)>, S3Error> {
         let container = self.next.info().container(&self.account().account, self.bucket()).await;
         if !container.sysmeta.keys().any(|name| name.starts_with("versions-")) {
             return Ok(Vec::new());
         }
-        let key = quote(self.key());
-        let mut ids: Vec<String> = Vec::new();
+        let quoted = quote(key);
+        let mut versions: Vec<(String, u64)> = Vec::new();
         loop {
-            let mut query = format!("versions=true&format=json&prefix={key}&limit=1000");
-            if let Some(last) = ids.last() {
-                query.push_str(&format!("&marker={key}&version_marker={}", quote(last)));
+            let mut query = format!("versions=true&format=json&prefix={quoted}&limit=1000");
+            if let Some((last, _)) = versions.last() {
+                query.push_str(&format!("&marker={quoted}&version_marker={}", quote(last)));
             }
             let rows = self.version_rows(&query).await?;
-            let read = rows.len();
+            let (read, before) = (rows.len(), versions.len());
             // A key comes before all others that begin with it.
             let of_key = rows.into_iter().map_while(|row| match row {
-                VersionRow::Version { name, version_id, .. } if name == self.key() => Some(version_id),
+                VersionRow::Version {
+                    name,
+                    version_id,
+                    bytes,
+                    ..
+                } if name == key => Some(version_id.map(|id| (id, bytes))),
                 _ => None,
             });
-            let before = ids.len();
-            let found: Vec<Option<String>> = of_key.collect();
+            let found: Vec<_> = of_key.collect();
             let is_all = found.len() < read || read == 0;
-            ids.extend(found.into_iter().flatten());
-            if is_all || ids.len() == before {
-                return Ok(ids);
+            versions.extend(found.into_iter().flatten());
+            if is_all || versions.len() == before {
+                return Ok(versions);
             }
         }
     }
@@ -353,6 +367,33 @@ impl Operation<'_> {
             },
             _ => self.refusal(response).await,
         }
+    }
+
+    /// Whether another version of a key is made of the parts of this one, whose headers these are: a manifest may have
+    /// been stored again.
+    pub(super) async fn has_twin(&self, key: &str, version: &str, found: &HeaderMap) -> Result<bool, S3Error> {
+        let Some(upload) = found.get(UPLOAD_OF_OBJECT) else {
+            return Ok(false);
+        };
+        let entity = self.container().with_object(key);
+        let size = found
+            .get(CONTENT_LENGTH)
+            .and_then(|size| size.to_str().ok()?.parse().ok());
+        for (other, bytes) in self.versions_of(key).await? {
+            if other == version || Some(bytes) != size {
+                continue;
+            }
+            let mut look = self.newest(entity.clone()).preauthorised();
+            self.aim_at_version(&mut look, Some(&other));
+            let response = self.send(look).await;
+            if !matches!(response.status().as_u16(), 200..=299 | 404 | 405) {
+                return Err(SERVICE_UNAVAILABLE.into());
+            }
+            if response.headers().get(UPLOAD_OF_OBJECT) == Some(upload) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether a version is the one that clients see.

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | whether its servers agree on its rules | `agreed.rs`, on the time `clocks.rs` |
 //! | a bucket, page after page | `bucket.rs`, its rows `rows.rs` |
-//! | how an object or a version goes | `remove.rs` |
+//! | how an object or a version goes | `remove.rs`, whether another has its parts `twins.rs` |
 //! | uploads that were never completed, and parts | `uploads.rs`, whether they became an object `standing.rs` |
 //! | what deletions take | `remover.rs` |
 //!
@@ -26,6 +26,7 @@ mod remove;
 mod remover;
 mod rows;
 mod standing;
+mod twins;
 mod uploads;
 
 use crate::internal_client::InternalClient;

@@ -119,7 +119,10 @@ impl Remover {
                     VersionFate::Goes => ask.with(X_UNLESS_CURRENT, "true"),
                     _ => ask,
                 };
-                self.with_parts(&bucket.path, upload_of(&found, due), &ask).await
+                match upload_of(&found, due) {
+                    Some(upload) if self.has_twin(bucket, due, &upload).await? => self.tell(&ask).await,
+                    upload => self.with_parts(&bucket.path, upload, &ask).await,
+                }
             }
             _ => Ok(LifecycleRemoval::Gone),
         }

@@ -177,7 +177,7 @@ impl Remover {
     }
 
     /// The newest of the key, or a version of it.
-    async fn look_at(
+    pub(super) async fn look_at(
         &self,
         bucket: &RuledBucket,
         upload: &DueUpload,
