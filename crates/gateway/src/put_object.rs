@@ -10,7 +10,7 @@
 //! message simply gets it as headers, a streamed one carries it at its end ([`peer::Footer`]).
 //! What is newer than the PUT and ahead of this gateway's clock is passed before any body flows (`write_order.rs`).
 //! Always holds: fewer than a quorum of whole replicas is no success; a body that ends early, or does not match
-//! the client's ETag, becomes no object on any replica. Each replica is told the MD5 of what was sent, in front of a
+//! the client's ETag, becomes no object on any replica. Each replica gets the MD5 of what was sent, in front of a
 //! small body and behind a streamed one, so that one which has received something else stores nothing; no success
 //! is answered where one has said that it stored something else.
 

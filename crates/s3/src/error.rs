@@ -171,8 +171,9 @@ impl S3Error {
     }
 
     /// A signature that was not made with the secret of its access key: with what was signed here, so that a client's
-    /// developer finds where it differs. What has a key of a client in it is left out: all would see it who see the
-    /// error; so is what is very long. Version 2 signs headers as they are, version 4 a digest of the canonical request.
+    /// developer finds where it differs. What has a key of a client in it is left out, as all would see it who see the
+    /// error, and so is what is very long. Version 2 signs headers as they are, version 4 a digest of the canonical
+    /// request.
     pub fn wrong_signature(access_key: &str, string_to_sign: &str, provided: &str, canonical: Option<&str>) -> Self {
         let bytes = |text: &str| {
             let mut digits = String::with_capacity(3 * text.len());

@@ -4,8 +4,8 @@
 //! ([`access`], [`storage`]) stand after time and name as they are. The system's log adds the time by itself; a line
 //! that it cannot take is lost. A tool's lines have no name. A message that begins with the name that already stands
 //! before it, as those of daemons do, is written without it ([`own_name`]).
-//! The time on a line is the machine's own and decides nothing. Always holds: a log that cannot be written keeps nothing
-//! from going on.
+//! The time on a line is the machine's own and decides nothing.
+//! Always holds: a log that cannot be written keeps nothing from going on.
 
 use crate::access::AccessLine;
 use crate::log_output;

@@ -80,15 +80,15 @@ impl LogOutput {
 
     /// Writes what comes, forever.
     fn write_for_good(&self, mut write: impl FnMut(&[u8]) -> io::Result<usize>) {
-        let (mut bytes, mut said) = (Vec::new(), lost_lines());
+        let (mut bytes, mut reported) = (Vec::new(), lost_lines());
         loop {
             self.take(&mut bytes);
             let lost = lines_in(&bytes[write_all(&bytes, &mut write)..]);
             LOST.fetch_add(lost, Relaxed);
             let lost_by_now = lost_lines();
-            if lost == 0 && lost_by_now > said {
-                let lost = lost_by_now - said;
-                said = lost_by_now;
+            if lost == 0 && lost_by_now > reported {
+                let lost = lost_by_now - reported;
+                reported = lost_by_now;
                 tracing::warn!("{lost} line(s) of the log were lost: it could not be written, or not soon enough");
             }
         }

@@ -30,7 +30,7 @@ pub(crate) enum Mood {
     Corrupt,
     /// Takes so many bytes of an upload, then stops reading.
     StallsAfter(usize),
-    /// Receives other bytes than were sent; it compares what it is told of them.
+    /// Receives other bytes than were sent; it compares them with their MD5.
     Garbles,
     /// The same, and it compares nothing.
     GarblesBlindly,
