@@ -30,19 +30,19 @@ pub fn fits(pattern: &str, text: &str) -> bool {
 /// The text behind a piece that it begins with.
 fn behind<'a>(piece: &str, text: &'a str) -> Option<&'a str> {
     let mut rest = text.chars();
-    let mut wanted = piece.chars();
-    wanted
-        .all(|wanted| rest.next().is_some_and(|found| is_one(wanted, found)))
-        .then(|| rest.as_str())
+    for wanted in piece.chars() {
+        rest.next().filter(|found| is_one(wanted, *found))?;
+    }
+    Some(rest.as_str())
 }
 
 /// The text before a piece that it ends with.
 fn before<'a>(piece: &str, text: &'a str) -> Option<&'a str> {
     let mut rest = text.chars();
-    let mut wanted = piece.chars().rev();
-    wanted
-        .all(|wanted| rest.next_back().is_some_and(|found| is_one(wanted, found)))
-        .then(|| rest.as_str())
+    for wanted in piece.chars().rev() {
+        rest.next_back().filter(|found| is_one(wanted, *found))?;
+    }
+    Some(rest.as_str())
 }
 
 fn is_one(wanted: char, found: char) -> bool {

@@ -3,9 +3,12 @@
 //! The gateway logs in as its own user and keeps that token until shortly before it expires; a 401 says that it is
 //! no longer good and is answered by logging in once more. Tokens are validated at the endpoint that the catalogue of
 //! that token names, or at `auth_url` when it names none.
-//! Always holds: the password and tokens are in no message; at most [`MOST_AT_ONCE`] questions are under way.
+//! Always holds: the password and tokens are in no message; at most [`MOST_AT_ONCE`] questions are under way, and none
+//! waits to be sent for longer than [`LONGEST_WAIT`]; while Keystone does not answer, questions are refused at once
+//! (`outage.rs`).
 
 use super::connections::{Ask, KeystoneConnections, KeystoneResponse, versioned};
+use super::outage::KeystoneOutage;
 use identity::keystone::{Token, TokenError};
 use parking_lot::RwLock;
 use peer::{PeerError, Url};
@@ -14,12 +17,15 @@ use settings::declare::Scope;
 use settings::{AuthTokenSettings, SettingsError};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use vocabulary::names::quote;
 use world::World;
 
 /// Questions under way to Keystone; more wait.
 const MOST_AT_ONCE: usize = 64;
+
+/// How long a question waits for its place among those.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// How long before its end a token of our own is replaced.
 const EARLY: f64 = 60.0;
@@ -35,6 +41,8 @@ pub(in crate::access) enum Unavailable {
     Status(u16),
     #[error("Keystone answered {0} when asked about a signature; the gateway's user must be allowed to ask it")]
     Signature(u16),
+    #[error("Keystone does not answer; it is asked again every second")]
+    Away,
     #[error(transparent)]
     Shape(#[from] TokenError),
 }
@@ -60,6 +68,7 @@ pub(in crate::access) struct Keystone {
     session: RwLock<Option<Arc<Session>>>,
     login: Mutex<()>,
     room: Semaphore,
+    outage: KeystoneOutage,
 }
 
 impl Keystone {
@@ -80,12 +89,13 @@ impl Keystone {
             session: RwLock::default(),
             login: Mutex::default(),
             room: Semaphore::new(MOST_AT_ONCE),
+            outage: KeystoneOutage::default(),
         })
     }
 
     /// Whose token it is; nothing when it is not good.
     pub(super) async fn validate(&self, subject: &str, allow_expired: bool) -> Result<Option<Token>, Unavailable> {
-        let _room = self.room.acquire().await;
+        let _place = self.place().await?;
         let mut session = self.session().await?;
         for attempt in 0..2 {
             let answer = self.ask_about(&session, subject, allow_expired).await?;
@@ -107,7 +117,7 @@ impl Keystone {
         question: &Value,
         has_login: bool,
     ) -> Result<Option<Token>, Unavailable> {
-        let _room = self.room.acquire().await;
+        let _place = self.place().await?;
         let url = address.with("/s3tokens");
         let mut session = match has_login {
             true => Some(self.session().await?),
@@ -142,6 +152,7 @@ impl Keystone {
         user: &str,
         access_key: &str,
     ) -> Result<Option<String>, Unavailable> {
+        let _place = self.place().await?;
         let session = self.session().await?;
         let url = address.with(&format!(
             "/users/{}/credentials/OS-EC2/{}",
@@ -160,6 +171,22 @@ impl Keystone {
             200 => Ok(answer.json()?["credential"]["secret"].as_str().map(str::to_owned)),
             400..=404 => Ok(None),
             status => Err(Unavailable::Status(status)),
+        }
+    }
+
+    /// A place for a question.
+    async fn place(&self) -> Result<SemaphorePermit<'_>, Unavailable> {
+        let now = || self.world.clock.elapsed();
+        if !self.outage.lets_pass(now()) {
+            return Err(Unavailable::Away);
+        }
+        match self.world.timeout(LONGEST_WAIT, self.room.acquire()).await {
+            // The room is never closed.
+            Ok(place) => place.map_err(|_| Unavailable::Away),
+            Err(_) => {
+                self.outage.failed(now());
+                Err(Unavailable::Away)
+            }
         }
     }
 
@@ -189,9 +216,12 @@ impl Keystone {
         if let Some(session) = self.current() {
             return Ok(session);
         }
+        let failures = self.outage.failures();
         let _turn = self.login.lock().await;
         match self.current() {
             Some(session) => Ok(session),
+            // Another request has found out meanwhile that there is no answer.
+            None if self.outage.failures() != failures => Err(Unavailable::Away),
             None => self.log_in().await,
         }
     }
@@ -254,17 +284,23 @@ impl Keystone {
     /// Sends, and again after a pause when it did not get there.
     async fn send(&self, ask: Ask<'_>) -> Result<KeystoneResponse, Unavailable> {
         let mut pause = Duration::from_millis(500);
-        for _ in 0..self.retries {
+        let mut left = self.retries;
+        let answered = loop {
             match self.connections.send(&ask).await {
                 // What is late has been waited for long enough.
-                Err(PeerError::Connect(_) | PeerError::Broken(_)) => {
+                Err(PeerError::Connect(_) | PeerError::Broken(_)) if left > 0 => {
+                    left -= 1;
                     self.world.clock.sleep(pause).await;
                     pause *= 2;
                 }
-                answered => return Ok(answered?),
+                answered => break answered,
             }
+        };
+        match &answered {
+            Ok(_) => self.outage.over(),
+            Err(_) => self.outage.failed(self.world.clock.elapsed()),
         }
-        Ok(self.connections.send(&ask).await?)
+        Ok(answered?)
     }
 }
 

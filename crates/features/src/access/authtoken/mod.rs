@@ -12,7 +12,7 @@
 //! | question | file |
 //! |---|---|
 //! | which tokens are known | `cache.rs` |
-//! | what Keystone is asked | `keystone.rs` |
+//! | what Keystone is asked | `keystone.rs`, whether it answers `outage.rs` |
 //! | connections to it | `connections.rs`, `tls.rs` |
 //!
 //! Tests: beside the code, and `tests/api/test_keystone.py` with a real Keystone and OpenStack's own filter.
@@ -20,6 +20,7 @@
 mod cache;
 pub mod connections;
 pub(super) mod keystone;
+mod outage;
 pub mod tls;
 
 use crate::context::FeatureContext;

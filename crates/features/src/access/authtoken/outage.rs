@@ -1,0 +1,74 @@
+//! Whether Keystone answers at the moment.
+//!
+//! Always holds: after a question that Keystone did not answer, one each [`REST`] is sent to find out whether it does
+//! again, until it does; all others are refused at once. So requests with tokens that the gateway does not know keep no
+//! places for as long as Keystone hangs.
+
+use parking_lot::Mutex;
+use std::time::Duration;
+
+/// Between two questions to a Keystone that does not answer.
+const REST: Duration = Duration::from_secs(1);
+
+/// See the module's header. Times are those of a clock that does not jump.
+#[derive(Debug, Default)]
+pub(super) struct KeystoneOutage(Mutex<OutageState>);
+
+#[derive(Debug, Default)]
+struct OutageState {
+    /// When the next question is sent, where the last one had no answer.
+    next: Option<Duration>,
+    /// Questions without an answer, ever.
+    failures: u64,
+}
+
+impl KeystoneOutage {
+    /// Whether a question may be sent now; one that may is the only one for a while, during an outage.
+    pub(super) fn lets_pass(&self, now: Duration) -> bool {
+        let mut state = self.0.lock();
+        match state.next {
+            None => true,
+            Some(next) if now < next => false,
+            Some(_) => {
+                state.next = Some(now + REST);
+                true
+            }
+        }
+    }
+
+    /// A question had no answer, or waits for too long to be sent.
+    pub(super) fn failed(&self, now: Duration) {
+        let mut state = self.0.lock();
+        state.next = Some(now + REST);
+        state.failures += 1;
+    }
+
+    /// Keystone has answered, whatever.
+    pub(super) fn over(&self) {
+        self.0.lock().next = None;
+    }
+
+    /// How many questions had no answer, ever.
+    pub(super) fn failures(&self) -> u64 {
+        self.0.lock().failures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_question_at_a_time_finds_out_whether_it_is_over() {
+        let (outage, at) = (KeystoneOutage::default(), Duration::from_millis);
+        assert!(outage.lets_pass(at(0)) && outage.lets_pass(at(0)));
+        outage.failed(at(10));
+        assert!(!outage.lets_pass(at(10)) && !outage.lets_pass(at(1009)));
+        assert!(outage.lets_pass(at(1010)));
+        assert!(!outage.lets_pass(at(1010)) && !outage.lets_pass(at(2009)));
+        outage.failed(at(2009));
+        assert_eq!(outage.failures(), 2);
+        outage.over();
+        assert!(outage.lets_pass(at(2010)) && outage.lets_pass(at(2010)));
+    }
+}
