@@ -56,4 +56,4 @@ pub use request::{Authorizer, ClientRequest, Footers, Request, is_true};
 pub use shared_cache::SharedCache;
 pub use subrequest::set_header;
 pub use write_lock::{LockName, LockRefusal, ObjectStanding, WriteLock, WriteLocks};
-pub use write_origin::{StoredAgain, WriteOrigin, WriteTimeSlot};
+pub use write_origin::{FillsVacancy, StoredAgain, WriteOrigin, WriteTimeSlot};

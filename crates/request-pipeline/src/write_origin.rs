@@ -28,6 +28,11 @@ pub enum StoredAgain {
     Hidden,
 }
 
+/// `PUT ?version-id=` of the version before one that was deleted. It is as of just after the deletion, so that all that
+/// clients have written since stays what is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FillsVacancy;
+
 /// Where the core leaves the timestamp of a write, for a feature that has put this into the request.
 #[derive(Debug, Clone, Default)]
 pub struct WriteTimeSlot(Arc<AtomicU64>);

@@ -14,14 +14,18 @@ use crate::payload::collect;
 use crate::xml::{Element, XmlWriter};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{HeaderName, Method};
-use request_pipeline::{ClientRequest, Response, WriteOrigin};
+use request_pipeline::{ClientRequest, FillsVacancy, Response, WriteOrigin};
 use serde::Deserialize;
+use std::time::Duration;
 use vocabulary::names::quote;
 
 /// Bytes of a `VersioningConfiguration`.
 const LARGEST_CONFIGURATION: u64 = 8 * 1024;
 /// The content type of a version that is a deletion.
 const DELETE_MARKER: &str = "application/x-deleted;swift_versions_deleted=1";
+/// How often a version is put in the place of a deleted one, and the pause in between.
+const RESTORE_TRIES: u32 = 5;
+const RESTORE_PAUSE: Duration = Duration::from_millis(100);
 /// The version that an answer is about.
 pub(super) const VERSION_ID: HeaderName = HeaderName::from_static("x-object-version-id");
 const CURRENT_VERSION: HeaderName = HeaderName::from_static("x-object-current-version-id");
@@ -408,35 +412,51 @@ impl Operation<'_> {
     }
 
     /// The version that clients saw was deleted: the newest that is left takes its place, whatever else its client may
-    /// do.
+    /// do. Of those that are listed some may be going in this moment.
     pub(super) async fn uncover(&self, key: &str) -> Result<(), S3Error> {
         let query = format!("versions=true&format=json&prefix={}&limit=1000", quote(key));
         let list = self.further(Method::GET, self.container()).preauthorised();
-        let newest = self.rows_by(list, &query).await?.into_iter().find_map(|row| match row {
-            VersionRow::Version {
+        for row in self.rows_by(list, &query).await? {
+            let VersionRow::Version {
                 name,
-                version_id,
+                version_id: Some(id),
                 is_latest,
                 content_type,
                 ..
-            } if name == key => Some((version_id?, is_latest, content_type)),
-            _ => None,
-        });
-        let Some((id, is_latest, content_type)) = newest else {
-            return Ok(());
-        };
-        if is_latest == Some(true) || content_type == DELETE_MARKER || id == "null" {
-            return Ok(());
+            } = row
+            else {
+                continue;
+            };
+            if name != key || is_latest == Some(true) || content_type == DELETE_MARKER || id == "null" {
+                return Ok(());
+            }
+            let restored = self.restore(key, &id).await;
+            match restored.status().as_u16() {
+                404 => {}
+                // Another is shown already.
+                200..=299 | 409 => return Ok(()),
+                _ => return Err(self.refusal(&restored).await),
+            }
         }
-        let restore = self.further(Method::PUT, self.container().with_object(key));
-        let mut restore = restore.preauthorised();
-        restore.extensions.insert(WriteOrigin::Inner);
-        restore.query = format!("version-id={}", quote(&id));
-        restore.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
-        let response = self.send(restore).await;
-        match response.status().is_success() || response.status() == 404 {
-            true => Ok(()),
-            false => Err(self.refusal(&response).await),
+        Ok(())
+    }
+
+    /// Makes the version current; waits a while for others who do that to the key.
+    async fn restore(&self, key: &str, id: &str) -> Response {
+        let mut tries = 0;
+        loop {
+            let restore = self.further(Method::PUT, self.container().with_object(key));
+            let mut restore = restore.preauthorised();
+            restore.extensions.insert(WriteOrigin::Inner);
+            restore.extensions.insert(FillsVacancy);
+            restore.query = format!("version-id={}", quote(id));
+            restore.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+            let restored = self.send(restore).await;
+            tries += 1;
+            if restored.status() != 503 || tries == RESTORE_TRIES {
+                return restored;
+            }
+            self.service.world.clock.sleep(RESTORE_PAUSE).await;
         }
     }
 }

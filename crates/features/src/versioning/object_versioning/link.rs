@@ -141,9 +141,13 @@ fn removal_time(link: &HeaderMap, looked: Timestamp) -> Timestamp {
     let written = [X_BACKEND_TIMESTAMP, X_TIMESTAMP]
         .iter()
         .find_map(|name| link.get(name)?.to_str().ok()?.parse::<Timestamp>().ok());
-    let margin = looked.ticks().saturating_sub(CLOCKS_DIFFER * TICKS_PER_SECOND);
-    let margin = Timestamp::from_ticks(margin).unwrap_or_default();
-    written.map_or(looked, |written| written.just_after().max(margin))
+    written.map_or(looked, |written| written.just_after().max(long_before(looked)))
+}
+
+/// Before anything that has come since, whatever the clocks of gateways say.
+pub(super) fn long_before(looked: Timestamp) -> Timestamp {
+    let ticks = looked.ticks().saturating_sub(CLOCKS_DIFFER * TICKS_PER_SECOND);
+    Timestamp::from_ticks(ticks).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod locks;
 mod names;
 mod read;
 mod removal;
+mod restore;
 mod write;
 
 pub(super) use container::BOTH_MODES;

@@ -4,7 +4,8 @@
 //! the link stays, also where the lock is set in just this moment: in a bucket with object lock the deletion is decided
 //! under the version's write lock, which changes of the lock take, too, and the link goes under it; where object
 //! servers refuse the version's deletion after that (they know no write locks, or this one was lost) the link comes
-//! back. A version that is to go unless it is current is looked at under the key's write lock (`key_lock.rs`).
+//! back; a link that is put to a version while that goes does not stay. A version that is to go unless it is current is
+//! looked at under the key's write lock (`key_lock.rs`).
 //! Tests: `removal_tests.rs`.
 
 use super::key_lock::LEASE;
@@ -69,7 +70,7 @@ impl ObjectVersioning {
         allow_hidden(&mut request);
         let request = request.preauthorised();
         let mut response = match &link {
-            None => next.run(request).await,
+            None => next.clone().run(request).await,
             Some(link) => match delete_with_link(link, &about_link, request, info, &next).await {
                 Ok(response) => response,
                 Err(refusal) => return refusal,
@@ -78,6 +79,13 @@ impl ObjectVersioning {
         if let Some(link) = link {
             current = link.current();
         }
+        // A restoration waits for the key's lock, not for this deletion (`restore.rs`).
+        if !unless_current && response.status().is_success() {
+            match self.without_new_link(asked, &about_link, id, &next).await {
+                Ok(shown) => current = shown,
+                Err(refusal) => return refusal,
+            }
+        }
         show_version(&mut response, id);
         set_header(
             response.headers_mut(),
@@ -85,6 +93,28 @@ impl ObjectVersioning {
             &current.to_string(),
         );
         response
+    }
+
+    /// Takes away the link that has been put to a version while that was deleted. What the key shows then.
+    async fn without_new_link(
+        &self,
+        asked: &Asked,
+        about_link: &ClientRequest,
+        id: VersionId,
+        next: &Next,
+    ) -> Result<VersionId, Response> {
+        let looked = self.world.clock.now();
+        let found = next.clone().run(look_at(about_link, (*asked.entity).clone())).await;
+        if !found.status().is_success() && found.status() != StatusCode::NOT_FOUND {
+            return Err(refused(&found, about_link));
+        }
+        let shown = linked_version(asked, found.headers());
+        if shown != id {
+            return Ok(shown);
+        }
+        let link = LinkRemoval::new(asked, id, found.into_parts().0.headers, looked);
+        link.take_away(about_link, next).await?;
+        Ok(link.current())
     }
 }
 

@@ -6,8 +6,8 @@ use crate::versioning::{ObjectLockGuard, ObjectVersioning};
 use http::StatusCode;
 use peer::message::header_names::{X_LEAVE_MARKER, X_UNLESS_CURRENT, X_WRITE_LOCK};
 use request_pipeline::{
-    AccountInfo, ContainerInfo, Core, InfoSource, LockName, LockRefusal, ObjectStanding, Pipeline, WriteLocks,
-    object_lock_in, set_header, set_object_lock,
+    AccountInfo, ContainerInfo, Core, FillsVacancy, InfoSource, LockName, LockRefusal, ObjectStanding, Pipeline,
+    WriteLocks, object_lock_in, set_header, set_object_lock,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -99,6 +99,11 @@ impl Core for Shared {
             ("HEAD" | "GET", (at, Some(headers))) => {
                 let mut response = reply::status(200);
                 response.headers_mut().extend(headers);
+                set_header(response.headers_mut(), "x-backend-timestamp", &at.internal());
+                response
+            }
+            ("HEAD", (at, None)) if at > Timestamp::ZERO => {
+                let mut response = reply::status(404);
                 set_header(response.headers_mut(), "x-backend-timestamp", &at.internal());
                 response
             }
@@ -387,4 +392,73 @@ async fn what_a_crash_leaves_is_finished_or_undone() {
     let restored = run(&undone, about("PUT", VERSION, &[("content-length", "0")])).await;
     assert_eq!(restored.status(), 201);
     assert_eq!(undone.shown(), Some(target_of(VERSION)));
+}
+
+const OLD: &str = "1600000000.00000";
+
+/// The version before takes the place of the current one, which has just been deleted.
+async fn uncover(store: &Arc<Store>) -> StatusCode {
+    let answer = run(store, about("DELETE", VERSION, &[])).await;
+    assert_eq!(answer.headers()["x-object-current-version-id"], "null");
+    let mut restore = about("PUT", OLD, &[("content-length", "0")]);
+    restore.extensions.insert(FillsVacancy);
+    run(store, restore).await.status()
+}
+
+fn is_link(request: &ClientRequest) -> bool {
+    request.method == Method::PUT && *request.path == *OWN
+}
+
+#[tokio::test]
+async fn what_is_uncovered_is_older_than_what_was_written_since() {
+    let minute = 60 * TICKS_PER_SECOND;
+    let at = Timestamp::from_ticks(World::real().clock.now().ticks() - minute).unwrap();
+    let newer = at.normal();
+    for comes_first in [true, false] {
+        let link = link_to(&newer);
+        let written = store(true, move |store, request| {
+            if comes_first && is_link(request) {
+                store.put(OWN, at, Some(link.clone()));
+            }
+        });
+        let status = uncover(&written).await;
+        if !comes_first {
+            assert_eq!(status, 201);
+            assert_eq!(written.shown(), Some(target_of(OLD)));
+            written.put(OWN, at, Some(link_to(&newer)));
+        }
+        assert_eq!(written.shown(), Some(target_of(&newer)));
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_uncovered_where_something_is_shown() {
+    let shown = store(true, |_, _| {});
+    let mut restore = about("PUT", OLD, &[("content-length", "0")]);
+    restore.extensions.insert(FillsVacancy);
+    assert_eq!(run(&shown, restore).await.status(), StatusCode::CONFLICT);
+    assert_eq!(shown.shown(), Some(target_of(VERSION)));
+}
+
+/// The version goes just before the link to it is put, or the link is put just before the version goes.
+#[tokio::test]
+async fn no_link_stays_to_a_version_that_is_deleted_meanwhile() {
+    let going = store(true, |store, request| {
+        if is_link(request) {
+            store.put(&path_of(OLD), World::real().clock.now(), None);
+        }
+    });
+    assert_eq!(uncover(&going).await, StatusCode::NOT_FOUND);
+    assert_eq!(going.shown(), None);
+    for id in [OLD, VERSION] {
+        let linked = store(true, move |store, request| {
+            if request.method == Method::DELETE && *request.path == *path_of(id) {
+                store.put(OWN, World::real().clock.now(), Some(link_to(id)));
+            }
+        });
+        let answer = run(&linked, about("DELETE", id, &[])).await;
+        assert!(answer.status().is_success(), "{}", answer.status());
+        assert_eq!(answer.headers()["x-object-current-version-id"], "null");
+        assert_eq!(linked.shown(), None);
+    }
 }

@@ -12,13 +12,11 @@ use super::{
     Asked, DELETE_MARKER, LINK_MARK, ObjectVersioning, SOURCE, allow_hidden, authorise_write, not_kept, refused,
     show_version,
 };
-use http::header::{
-    CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH, LAST_MODIFIED, LOCATION, TRANSFER_ENCODING,
-};
+use http::header::{CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH, LOCATION};
 use http::{Method, StatusCode};
 use peer::message::header_names::{X_LEAVE_MARKER, X_WRITE_LOCK};
 use request_pipeline::{
-    ClientRequest, ContainerInfo, LockRefusal, Next, Response, reply, set_header,
+    ClientRequest, ContainerInfo, Next, Response, reply, set_header,
     watched::{End, Watcher, watch},
 };
 use std::sync::Arc;
@@ -46,7 +44,7 @@ pub(super) struct Shown {
 impl ObjectVersioning {
     /// The moment of a write, later than all before in this process, and than the link that has been looked at: of a
     /// link that is newer, the new one would be thrown away.
-    fn moment(&self, request: &ClientRequest, next: &Next) -> Timestamp {
+    pub(super) fn moment(&self, request: &ClientRequest, next: &Next) -> Timestamp {
         let wanted = request.header("x-timestamp").and_then(|text| text.parse().ok());
         let now = || next.info().write_time().unwrap_or_else(|| self.world.clock.now());
         wanted.unwrap_or_else(|| self.unique.after(now()))
@@ -87,64 +85,6 @@ impl ObjectVersioning {
         };
         if let Err(refusal) = put_link(asked, &link, moment.with_offset(1), &shown, &next).await {
             return refusal;
-        }
-        show_version(&mut response, id);
-        response
-    }
-
-    /// `PUT ?version-id=`: an older version becomes the current one.
-    pub(super) async fn restore(
-        &self,
-        asked: &Asked,
-        mut request: ClientRequest,
-        id: VersionId,
-        info: &ContainerInfo,
-        next: Next,
-    ) -> Response {
-        if id == VersionId::Null {
-            return reply::html(400, "Invalid version parameter".into());
-        }
-        let is_empty = match request.header(CONTENT_LENGTH.as_str()) {
-            Some(length) => length.parse() == Ok(0_u64),
-            None if request.headers.contains_key(TRANSFER_ENCODING) => request.body.next().await.is_none(),
-            None => return reply::status(411),
-        };
-        if !is_empty {
-            return reply::plain(400, "PUT version-id requests require a zero byte body");
-        }
-        if let Err(refusal) = authorise_write(&mut request, info, &next).await {
-            return refusal;
-        }
-        let lock = match self.lock_key(asked, &request, info, &next).await {
-            Ok(lock) => lock,
-            Err(LockRefusal::Held) => return reply::status_for(&request.method, 503),
-            // Deletions that must not meet this one are not made either, where most of the servers cannot be asked.
-            Err(LockRefusal::Unavailable | LockRefusal::Unknown) => None,
-        };
-        if let Some(lock) = &lock {
-            request.headers.insert(X_WRITE_LOCK, lock.header());
-        }
-        let found = next.clone().run(look_at(&request, asked.at(id))).await;
-        match found.status() {
-            StatusCode::NOT_FOUND => return reply::plain(404, "The specified version does not exist"),
-            status if !status.is_success() => return refused(&found, &request),
-            _ => {}
-        }
-        if let Err(refusal) = keep_unversioned(asked, &request, &next).await {
-            return refusal;
-        }
-        let shown = shown_by(id, found.headers());
-        let moment = self.moment(&request, &next);
-        let linked = put_link(asked, &request.without_body(), moment.with_offset(1), &shown, &next).await;
-        drop(lock);
-        if let Err(refusal) = linked {
-            return refusal;
-        }
-        let mut response = reply::html(201, String::new());
-        for name in [ETAG, LAST_MODIFIED] {
-            if let Some(value) = found.headers().get(&name) {
-                response.headers_mut().insert(name, value.clone());
-            }
         }
         show_version(&mut response, id);
         response
@@ -368,7 +308,7 @@ async fn must_be_version(asked: &Asked, request: &ClientRequest, next: &Next) ->
 }
 
 /// What is there and has no version yet becomes one. Says whether anything is there.
-async fn keep_unversioned(asked: &Asked, request: &ClientRequest, next: &Next) -> Result<bool, Response> {
+pub(super) async fn keep_unversioned(asked: &Asked, request: &ClientRequest, next: &Next) -> Result<bool, Response> {
     let found = read_whole(request, (*asked.entity).clone(), next).await;
     match found.status() {
         StatusCode::NOT_FOUND => return Ok(false),
