@@ -32,8 +32,41 @@ def current(s3, bucket, key):
     return s3.get_object(Bucket=bucket, Key=key)["Body"].read()
 
 
+def remove(s3, bucket, key, versions):
+    named = [{"Key": key, "VersionId": version} for version in versions]
+    return s3.delete_objects(Bucket=bucket, Delete={"Objects": named})
+
+
 def all_keys(s3, bucket):
     return [found["Key"] for found in s3.list_objects_v2(Bucket=bucket).get("Contents", [])]
+
+
+@pytest.mark.parametrize("order", ["newest", "oldest"])
+def test_a_batch_of_all_versions_leaves_nothing(s3, order):
+    bucket = versioned(s3, f"batch-{order}")
+    named = [{"Key": f"k{key:02}", "VersionId": put(s3, bucket, f"k{key:02}", b"%d" % version)}
+             for key in range(15) for version in range(3)]
+    if order == "newest":
+        named = [entry for key in range(15) for entry in reversed(named[3 * key:3 * key + 3])]
+    answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": named})
+    assert "Errors" not in answer
+    assert [{name: deleted[name] for name in ("Key", "VersionId")} for deleted in answer["Deleted"]] == named
+    assert not s3.list_object_versions(Bucket=bucket).get("Versions")
+    assert not all_keys(s3, bucket)
+    s3.delete_bucket(Bucket=bucket)
+
+
+def test_a_batch_uncovers_the_newest_that_it_leaves(s3):
+    bucket = versioned(s3, "batch-part")
+    versions = [put(s3, bucket, "k", b"%d" % version) for version in range(5)]
+    remove(s3, bucket, "k", [versions[4], versions[0], versions[3]])
+    assert current(s3, bucket, "k") == b"2"
+    # A marker of the same batch stays what is newest.
+    s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "k", "VersionId": versions[2]}, {"Key": "k"}]})
+    assert not all_keys(s3, bucket)
+    marker = s3.list_object_versions(Bucket=bucket)["DeleteMarkers"][0]["VersionId"]
+    remove(s3, bucket, "k", [marker])
+    assert current(s3, bucket, "k") == b"1"
 
 
 def test_versions_that_go_side_by_side_leave_nothing(store, s3):  # noqa: F811

@@ -1,14 +1,17 @@
 //! DeleteObjects: many objects in one request.
 //!
-//! Always holds: the document is read and found right before anything is deleted; each key has its own result.
+//! Always holds: the document is read and found right before anything is deleted; each entry has its own result, in the
+//! order of the request; entries of one key are worked at one after the other, and the version before what went is
+//! uncovered once they are done, so that none is uncovered that a later entry deletes.
 
-use super::object::delete_key;
+use super::object::{DeletedKey, delete_key};
 use super::{Done, Operation, document};
 use crate::error::{INVALID_REQUEST, MALFORMED_XML, S3Error, USER_KEY_MUST_BE_SPECIFIED};
 use crate::payload::collect;
 use crate::xml::{Element, XmlWriter};
 use futures_util::StreamExt;
 use http::HeaderMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Bytes of the document: a thousand keys of 1,024 characters, each of them escaped.
 const LARGEST_DOCUMENT: u64 = 8 << 20;
@@ -20,6 +23,9 @@ struct Wanted {
     version: Option<String>,
     etag: Option<String>,
 }
+
+/// What became of an entry: what the answer says of versions.
+type Outcome = Result<HeaderMap, S3Error>;
 
 /// DeleteObjects.
 pub(super) async fn delete(mut operation: Operation<'_>) -> Done {
@@ -43,16 +49,14 @@ pub(super) async fn delete(mut operation: Operation<'_>) -> Done {
     }
     let operation = &operation;
     let concurrency = operation.service.settings.multi_delete_concurrency.0;
-    let results: Vec<(Wanted, Result<HeaderMap, S3Error>)> = futures_util::stream::iter(keys)
-        .map(|wanted| async move {
-            let result = delete_one(operation, &wanted).await;
-            (wanted, result)
-        })
-        .buffered(concurrency)
+    let results: Vec<Vec<(usize, Outcome)>> = futures_util::stream::iter(by_key(&keys))
+        .map(|entries| delete_entries(operation, &keys, entries))
+        .buffer_unordered(concurrency)
         .collect()
         .await;
+    let results: BTreeMap<usize, Outcome> = results.into_iter().flatten().collect();
     let mut xml = XmlWriter::document("DeleteResult");
-    for (Wanted { key, version, .. }, result) in &results {
+    for (Wanted { key, version, .. }, result) in keys.iter().zip(results.values()) {
         match result {
             Ok(_) if is_quiet => {}
             Ok(shown) => {
@@ -83,7 +87,53 @@ pub(super) async fn delete(mut operation: Operation<'_>) -> Done {
     Ok(document(xml))
 }
 
-async fn delete_one(operation: &Operation<'_>, wanted: &Wanted) -> Result<HeaderMap, S3Error> {
+/// Which entries are of the same key, in the order of the request.
+fn by_key(wanted: &[Wanted]) -> Vec<Vec<usize>> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (index, entry) in wanted.iter().enumerate() {
+        let place = *places.entry(&entry.key).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(index),
+            None => groups.push(vec![index]),
+        }
+    }
+    groups
+}
+
+/// Deletes what these entries, all of one key, name.
+async fn delete_entries(operation: &Operation<'_>, wanted: &[Wanted], entries: Vec<usize>) -> Vec<(usize, Outcome)> {
+    let mut results = Vec::with_capacity(entries.len());
+    // The last entry that left the key without a current version.
+    let mut vacated: Option<usize> = None;
+    for index in entries {
+        let entry = &wanted[index];
+        // It is about the current version.
+        if entry.version.is_none() {
+            uncover(operation, &entry.key, vacated.take(), &mut results).await;
+        }
+        let deleted = delete_one(operation, entry).await;
+        if deleted.as_ref().is_ok_and(|deleted| deleted.is_vacant) {
+            vacated = Some(results.len());
+        }
+        results.push((index, deleted.map(|deleted| deleted.shown)));
+    }
+    if let Some((index, _)) = results.first() {
+        uncover(operation, &wanted[*index].key, vacated, &mut results).await;
+    }
+    results
+}
+
+/// Puts the version before in the place of what went with the entry that has this result.
+async fn uncover(operation: &Operation<'_>, key: &str, vacated: Option<usize>, results: &mut [(usize, Outcome)]) {
+    if let Some(place) = vacated
+        && let Err(error) = operation.uncover(key).await
+    {
+        results[place].1 = Err(error);
+    }
+}
+
+async fn delete_one(operation: &Operation<'_>, wanted: &Wanted) -> Result<DeletedKey, S3Error> {
     let (key, version) = (wanted.key.as_str(), wanted.version.as_deref());
     // Refusals wait for nothing: a thousand of them in one step would keep other requests waiting.
     tokio::task::yield_now().await;
@@ -130,6 +180,16 @@ fn read(body: &[u8], most: usize) -> Result<(Vec<Wanted>, bool), S3Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn entries_of_one_key_stay_together() {
+        let wanted = ["b", "a", "b", "c", "a"].map(|key| Wanted {
+            key: key.into(),
+            version: None,
+            etag: None,
+        });
+        assert_eq!(by_key(&wanted), [vec![0, 2], vec![1, 4], vec![3]]);
+    }
 
     #[test]
     fn documents_are_right_or_refused() {

@@ -309,20 +309,31 @@ pub(super) async fn delete(operation: Operation<'_>) -> Done {
     let gate = operation
         .pass_to_delete(key, version, operation.request.header("if-match"))
         .await?;
-    let shown = delete_key(&operation, key, version).await?;
+    let deleted = delete_key(&operation, key, version).await?;
     drop(gate);
+    if deleted.is_vacant {
+        operation.uncover(key).await?;
+    }
     let mut answer = empty(204);
-    answer.headers_mut().extend(shown);
+    answer.headers_mut().extend(deleted.shown);
     Ok(answer)
 }
 
-/// Deletes the object of a key, or one version of it; a large object with its segments. Returns what the answer says of
-/// versions.
+/// What the deletion of a key, or of one version of it, has done.
+#[derive(Default)]
+pub(super) struct DeletedKey {
+    /// What the answer says of versions.
+    pub(super) shown: HeaderMap,
+    /// Whether the version that clients saw went, so that the one before is to be uncovered.
+    pub(super) is_vacant: bool,
+}
+
+/// Deletes the object of a key, or one version of it; a large object with its segments.
 pub(super) async fn delete_key(
     operation: &Operation<'_>,
     key: &str,
     version: Option<&str>,
-) -> Result<HeaderMap, S3Error> {
+) -> Result<DeletedKey, S3Error> {
     let entity = operation.container().with_object(key);
     let mut head = operation.further(Method::HEAD, entity.clone());
     // A link goes itself, not what it leads to.
@@ -357,27 +368,23 @@ pub(super) async fn delete_key(
             .insert("accept", HeaderValue::from_static("application/json"));
         let Some(version) = version else {
             delete_segments(operation, delete).await?;
-            return Ok(HeaderMap::new());
+            return Ok(DeletedKey::default());
         };
         // The report of a bulk deletion says nothing of versions.
-        let is_current = operation.is_current(key, version).await?;
+        let is_vacant = operation.is_current(key, version).await?;
         delete_segments(operation, delete).await?;
-        if is_current {
-            operation.uncover(key).await?;
-        }
-        return Ok(versions::show_deletion(head.headers(), head.headers(), Some(version)));
+        let shown = versions::show_deletion(head.headers(), head.headers(), Some(version));
+        return Ok(DeletedKey { shown, is_vacant });
     }
     operation.aim_at_version(&mut delete, version);
     let response = operation.send(delete).await;
     match (response.status().as_u16(), version) {
-        (200..=299, version) => {
-            if version.is_some() && versions::leaves_nothing(response.headers()) {
-                operation.uncover(key).await?;
-            }
-            Ok(versions::show_deletion(response.headers(), head.headers(), version))
-        }
+        (200..=299, version) => Ok(DeletedKey {
+            shown: versions::show_deletion(response.headers(), head.headers(), version),
+            is_vacant: version.is_some() && versions::leaves_nothing(response.headers()),
+        }),
         (404, _) => match operation.nothing_there().await {
-            error if error.code == crate::error::NO_SUCH_KEY => Ok(HeaderMap::new()),
+            error if error.code == crate::error::NO_SUCH_KEY => Ok(DeletedKey::default()),
             error => Err(error),
         },
         (_, Some(version)) => Err(operation.version_refusal(&response, version).await),
