@@ -9,6 +9,7 @@ import pytest
 from boto3.s3.transfer import TransferConfig
 
 from clients.test_boto3 import MIB, bucket, client_of, code_of, store  # noqa: F401 (fixtures)
+from harness.client import Client
 
 BODIES = [b"a" * 5 * MIB, b"bc"]
 WHOLE = b"".join(BODIES)
@@ -122,3 +123,12 @@ def test_copied_parts_have_the_checksum_of_their_upload(s3, bucket, algorithm, d
     assert s3.get_object(Bucket=bucket, Key="k", ChecksumMode="ENABLED")["Body"].read() == b"".join(pieces)
     which["UploadId"] = s3.create_multipart_upload(Bucket=bucket, Key="k", ChecksumAlgorithm=algorithm)["UploadId"]
     assert code_of(s3.upload_part_copy, **which, PartNumber=1, CopySource=source, CopySourceRange=f"bytes=0-{6 * MIB}") == "InvalidRange"
+
+
+def test_a_part_that_swift_copies_has_no_checksum_of_the_whole(store, s3, bucket):  # noqa: F811
+    """boto3 refuses to read what does not have the checksum that it is given."""
+    s3.put_object(Bucket=bucket, Key="whole", Body=b"0123456789", ChecksumAlgorithm="CRC32")
+    Client(store.auth_url).put(bucket, "part", headers={"X-Copy-From": f"{bucket}/whole", "Range": "bytes=0-3"})
+    assert s3.get_object(Bucket=bucket, Key="part", ChecksumMode="ENABLED")["Body"].read() == b"0123"
+    Client(store.auth_url).put(bucket, "copy", headers={"X-Copy-From": f"{bucket}/whole"})
+    assert s3.head_object(Bucket=bucket, Key="copy", ChecksumMode="ENABLED")["ChecksumCRC32"] == crc32(b"0123456789")

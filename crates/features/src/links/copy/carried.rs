@@ -1,7 +1,8 @@
 //! What of a source goes into its copy, and what the answer says of it.
 //!
 //! Always holds: the copy's ETag is checked against the source's where the bytes are the source's own (not
-//! those of a part, nor of a large object's segments); only then what a listing is to say of it is carried over.
+//! those of a part, nor of a large object's segments); only then what a listing is to say of it is carried over. A part
+//! of a body gets no checksum of the whole.
 
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue};
@@ -35,6 +36,9 @@ const NOT_CARRIED: [&str; 17] = [
     "content-location",
     "last-modified",
 ];
+
+/// What S3 keeps of a whole body: its checksum, and the entity tag of one made of parts.
+const OF_WHOLE_BODY: [&str; 2] = ["x-object-sysmeta-s3api-checksum", "x-object-sysmeta-s3api-etag"];
 
 /// Without what the source's listing says of it; what a feature has set for the copy comes behind.
 fn without_overrides(headers: HeaderMap) -> HeaderMap {
@@ -148,6 +152,9 @@ impl<'a> Carried<'a> {
         let is_vouched_for = self.is_vouched_for();
         if !is_vouched_for {
             headers = without_overrides(headers);
+        }
+        if self.status == StatusCode::PARTIAL_CONTENT {
+            OF_WHOLE_BODY.iter().for_each(|name| drop(headers.remove(*name)));
         }
         copy(&asked, &mut headers, |_| true);
         if self.manifest_get
