@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// Bytes of lines that wait to be written.
 const MOST_WAITING: usize = 4 << 20;
 
+/// How long the thread rests behind each write: the lines that come meanwhile wake nothing, and are written together.
+const BREATH: Duration = Duration::from_millis(2);
+
 /// Lines that this process has lost.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
@@ -82,6 +85,7 @@ impl LogOutput {
     fn write_for_good(&self, mut write: impl FnMut(&[u8]) -> io::Result<usize>) {
         let (mut bytes, mut reported) = (Vec::new(), lost_lines());
         loop {
+            std::thread::sleep(BREATH);
             self.take(&mut bytes);
             let lost = lines_in(&bytes[write_all(&bytes, &mut write)..]);
             LOST.fetch_add(lost, Relaxed);
