@@ -4,6 +4,7 @@
 //! Always holds: nothing that logs waits for who reads the log. Of lines that are not taken [`MOST_WAITING`] bytes wait
 //! in memory, and further ones are lost; an output that fails (a full disk, a reader that has gone) costs the lines
 //! that were on their way, and nothing else. Lost lines are counted, and once lines are taken again one says how many.
+//! A process that ends by itself waits for its lines ([`flush`]); one that is killed loses those of the last moment.
 
 use parking_lot::{Condvar, Mutex};
 use std::io;
