@@ -1,5 +1,6 @@
 """What deletions, of buckets, of versions and of uploads, leave of the parts of objects: all that another object is made of."""
 
+import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -119,6 +120,19 @@ def test_a_manifest_that_was_kept_again_leaves_the_parts(store, s3):  # noqa: F8
             s3.delete_object(Bucket="twins", Key="k", VersionId=version["VersionId"])
     assert s3.get_object(Bucket="twins", Key="k")["Body"].read() == b"of parts"
     assert len(s3.list_object_versions(Bucket="twins")["Versions"]) == 1
+
+
+def test_who_may_delete_versions_need_not_list_them(store, s3):  # noqa: F811
+    """Though others of the key are looked at for the same parts."""
+    s3.create_bucket(Bucket="deleters")
+    s3.put_bucket_versioning(Bucket="deleters", VersioningConfiguration={"Status": "Enabled"})
+    first, last = (made_of_parts(s3, "deleters", "k")[1] for _ in range(2))
+    allowed = {"Effect": "Allow", "Principal": {"AWS": "test:tester3"}, "Action": "s3:DeleteObjectVersion", "Resource": "arn:aws:s3:::deleters/*"}
+    s3.put_bucket_policy(Bucket="deleters", Policy=json.dumps({"Version": "2012-10-17", "Statement": [allowed]}))
+    other = client_of(store, "test:tester3", "testing3")
+    assert code_of(other.list_object_versions, Bucket="deleters") == "AccessDenied"
+    other.delete_object(Bucket="deleters", Key="k", VersionId=first)
+    assert [found["VersionId"] for found in s3.list_object_versions(Bucket="deleters")["Versions"]] == [last]
 
 
 def test_a_link_goes_without_what_it_leads_to(store, s3):  # noqa: F811
