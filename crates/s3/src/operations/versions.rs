@@ -325,7 +325,7 @@ impl Operation<'_> {
             if let Some((last, _)) = versions.last() {
                 query.push_str(&format!("&marker={quoted}&version_marker={}", quote(last)));
             }
-            // Who may delete a version need not be allowed to list any.
+            // A client that may delete a version need not be allowed to list any.
             let list = self.further(Method::GET, self.container()).preauthorised();
             let rows = self.rows_by(list, &query).await?;
             let (read, before) = (rows.len(), versions.len());
