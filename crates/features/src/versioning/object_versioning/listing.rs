@@ -144,7 +144,8 @@ impl Wanted {
         let behind = |name: &str| format!("{RESERVED}{name}\u{1}");
         let marker = match (self.marker.as_str(), self.version_marker) {
             ("", _) => String::new(),
-            (name, None) if self.reverse => hidden(name),
+            // Servers go on behind all names below a common prefix only when their marker is that prefix itself.
+            (name, None) if self.reverse || self.is_common_prefix(name) => hidden(name),
             (name, None) => behind(name),
             (name, Some(VersionId::Null)) if self.reverse => hidden(name),
             (name, Some(VersionId::Null)) => format!("{RESERVED}{name}{RESERVED}"),
@@ -158,6 +159,13 @@ impl Wanted {
         // One more tells whether the last is the newest of its name; the servers have a limit of their own.
         let limit = (self.limit + 1).min(self.most.max(self.limit));
         self.query(&marker, &end_marker, &hidden(&self.prefix), limit)
+    }
+
+    /// Whether this name is what all names below it are listed as.
+    fn is_common_prefix(&self, name: &str) -> bool {
+        let first = |rest: &str| rest.find(&self.delimiter).map(|at| at + self.delimiter.len());
+        let below = name.strip_prefix(&self.prefix).filter(|_| !self.delimiter.is_empty());
+        below.is_some_and(|rest| first(rest) == Some(rest.len()))
     }
 
     fn query(&self, marker: &str, end_marker: &str, prefix: &str, limit: usize) -> String {
