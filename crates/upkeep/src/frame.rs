@@ -4,11 +4,13 @@
 //! more ends the pass. [`Daemon`] repeats passes. A test calls [`UpkeepJob::step`] itself.
 //! Daemons that start together need not work together: [`Daemon::scattered`].
 //! Always holds: a shutdown is heeded between two steps and ends any waiting at once, a step itself is
-//! never cut off; time comes from the world's clock alone.
+//! never cut off; a step that panics costs its pass, and not the daemon; time comes from the world's clock alone.
 
 use crate::recon::{PASSES, ReconFile, ReconWriter};
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::Statsd;
@@ -138,11 +140,15 @@ pub struct Daemon {
 /// The longest that a daemon waits for its first pass.
 const LONGEST_SCATTER: Duration = Duration::from_secs(30);
 
+/// From a step that panicked to the next pass, at least.
+const REST_AFTER_PANIC: Duration = Duration::from_secs(60);
+
 /// Why waiting or a pass came to its end.
 #[derive(PartialEq, Eq)]
 enum Outcome {
     Over,
     ShutDown,
+    Panicked,
 }
 
 impl Daemon {
@@ -214,11 +220,13 @@ impl Daemon {
         }
         loop {
             let began = self.world.clock.elapsed();
-            if self.pass(&mut shutdown).await == Outcome::ShutDown {
-                return;
-            }
+            let least = match self.pass(&mut shutdown).await {
+                Outcome::ShutDown => return,
+                Outcome::Over => Duration::ZERO,
+                Outcome::Panicked => REST_AFTER_PANIC,
+            };
             let took = self.world.clock.elapsed().saturating_sub(began);
-            let rest = self.pace.interval.saturating_sub(took);
+            let rest = self.pace.interval.saturating_sub(took).max(least);
             if self.rest(rest, &mut shutdown).await == Outcome::ShutDown {
                 return;
             }
@@ -238,8 +246,13 @@ impl Daemon {
                 return Outcome::ShutDown;
             }
             let step_began = self.world.clock.elapsed();
-            let UpkeepStep::Did { done, failed } = self.job.step().await else {
-                break;
+            let (done, failed) = match AssertUnwindSafe(self.job.step()).catch_unwind().await {
+                Ok(UpkeepStep::Did { done, failed }) => (done, failed),
+                Ok(UpkeepStep::PassOver) => break,
+                Err(_) => {
+                    self.break_off_pass();
+                    return Outcome::Panicked;
+                }
             };
             self.note(done, failed);
             let took = self.world.clock.elapsed().saturating_sub(step_began);
@@ -277,6 +290,15 @@ impl Daemon {
         progress.done += done;
         progress.failed += failed;
         progress.oldest = self.job.oldest();
+    }
+
+    /// Figures and metrics go on naming the last whole pass.
+    fn break_off_pass(&self) {
+        let mut progress = self.status.0.lock();
+        progress.failed += 1;
+        progress.since = None;
+        // What it was stands in the line of the panic itself.
+        tracing::error!("{}: a step ended in a panic, and its pass with it", self.job.name());
     }
 
     async fn end_pass(&self, took: Duration) {
@@ -364,6 +386,43 @@ mod tests {
         running.send_replace(true);
         task.await.unwrap();
         assert_eq!(status.progress(), PassProgress::default());
+    }
+
+    /// Its second step panics.
+    struct Panicking(Counting);
+
+    #[async_trait::async_trait]
+    impl UpkeepJob for Panicking {
+        fn name(&self) -> &'static str {
+            "panicking"
+        }
+
+        async fn step(&mut self) -> UpkeepStep {
+            let step = self.0.step().await;
+            assert_ne!(self.0.0, 2, "meant to panic");
+            step
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_step_that_panics_costs_its_pass() {
+        let running = watch::Sender::new(false);
+        let pace = UpkeepPace {
+            per_second: 0.0,
+            interval: Duration::from_secs(10),
+        };
+        let daemon = Daemon::new(World::real(), Panicking(Counting(0)), pace);
+        let status = daemon.status();
+        let began = tokio::time::Instant::now();
+        let task = tokio::spawn(daemon.run_forever(running.subscribe()));
+        while status.progress().passes == 0 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        // The pass that began anew found what the broken one had left.
+        assert!(began.elapsed() >= REST_AFTER_PANIC);
+        assert_eq!((status.progress().done, status.progress().since), (0, None));
+        running.send_replace(true);
+        task.await.unwrap();
     }
 
     #[tokio::test]
