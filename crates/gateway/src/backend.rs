@@ -12,7 +12,7 @@ use crate::shared::Shared;
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Method, StatusCode};
-use peer::message::header_names::BACKEND_PREFIX;
+use peer::message::header_names::{BACKEND_PREFIX, X_ONE_ITEM_FAILED};
 use peer::message::{Message, RequestContext};
 use peer::{AskedDevice, Body, Call, PeerError, Response, Target, Timeouts};
 use request_pipeline::ClientRequest;
@@ -151,6 +151,8 @@ impl Shared {
             529 => {}
             // So is one that asks to be tried again soon: to leave it alone for a minute would make the others as busy.
             503 if response.headers().contains_key(RETRY_AFTER) => {}
+            // One object or database that cannot be read must not take its device from all others.
+            500 if response.headers().contains_key(X_ONE_ITEM_FAILED) => {}
             500.. => self.suppression.error(node, &format!("answered {status}")),
             _ => {}
         }

@@ -22,6 +22,10 @@ pub(crate) fn refusal_of(error: &Error, device: &str) -> Refusal {
             tracing::warn!("{error}");
             Refusal::Text(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
         }
+        FaultKind::Item => {
+            tracing::error!("device {device}: {error}");
+            Refusal::one_item(error.to_string())
+        }
         _ => {
             tracing::error!("{error}");
             Refusal::Text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())

@@ -22,7 +22,7 @@ pub(crate) fn refusal_of(error: &EngineError, device: &ObjectDevice) -> Refusal 
         }
         FaultKind::Item => {
             tracing::error!("device {}: {error}", device.name());
-            Refusal::Text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+            Refusal::one_item(error.to_string())
         }
         FaultKind::NoSpace | FaultKind::Device => Refusal::Device(device.name().to_owned()),
         // Two names with one hash; Swift forbids the second.

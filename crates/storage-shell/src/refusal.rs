@@ -7,7 +7,7 @@ use crate::devices::DeviceFault;
 use crate::reply::{HTML, empty, page, put_time, whole};
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, StatusCode};
-use peer::message::header_names::X_BACKEND_TIMESTAMP;
+use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_ONE_ITEM_FAILED};
 use peer::{BodyError, Response};
 use std::borrow::Cow;
 use vocabulary::{FaultKind, Timestamp};
@@ -70,6 +70,15 @@ impl Refusal {
         response
             .headers_mut()
             .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        Self::Whole(Box::new(response))
+    }
+
+    /// 500 about one object or database of a device that is well, which gateways go on asking for others.
+    pub fn one_item(why: impl Into<String>) -> Self {
+        let mut response = whole(StatusCode::INTERNAL_SERVER_ERROR, TEXT, why.into());
+        response
+            .headers_mut()
+            .insert(X_ONE_ITEM_FAILED, HeaderValue::from_static("true"));
         Self::Whole(Box::new(response))
     }
 

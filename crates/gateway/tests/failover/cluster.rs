@@ -22,6 +22,8 @@ pub(crate) enum Mood {
     Gone,
     /// Answers 503 to everything.
     Broken,
+    /// Cannot read or write this object, and says so: its device is well.
+    Unreadable,
     /// Never answers.
     Hung,
     /// Its bodies break off after so many bytes.
@@ -84,6 +86,7 @@ impl Service for Node {
             Mood::Gone => return status(507),
             Mood::NoRoom if matches!(call.method, Method::PUT | Method::POST) => return status(507),
             Mood::Broken => return status(503),
+            Mood::Unreadable => return described(500, &[("x-backend-one-item-failed", "true")]),
             Mood::Deleted => return described(404, &[("x-backend-timestamp", "1800000000.00000")]),
             Mood::Never => return described(404, &[("x-backend-timestamp", "0000000000.00000")]),
             Mood::Hung => std::future::pending::<()>().await,

@@ -84,6 +84,23 @@ async fn object_servers_are_sent_the_next_partition_power() {
 }
 
 #[tokio::test]
+async fn one_object_that_fails_does_not_take_its_device_away() {
+    for (mood, is_left_alone) in [(Mood::Unreadable, false), (Mood::Broken, true)] {
+        let cluster = cluster();
+        cluster.set(0, mood);
+        // More than `error_suppression_limit`.
+        for _ in 0..12 {
+            assert_eq!(cluster.put(&small()).await, 201);
+        }
+        cluster.set(0, Mood::Well);
+        let first = &cluster.nodes[cluster.order[0]];
+        assert!(first.objects.lock().is_empty());
+        assert_eq!(cluster.put(&small()).await, 201);
+        assert_eq!(first.objects.lock().is_empty(), is_left_alone, "{mood:?}");
+    }
+}
+
+#[tokio::test]
 async fn without_a_quorum_nothing_is_acknowledged() {
     for bytes in [small(), large()] {
         let cluster = cluster();

@@ -35,6 +35,8 @@ names! {
     X_USE_REPLICATION_NETWORK = "x-backend-use-replication-network";
     /// Upkeep sends the message: nothing in it is a client's wish.
     X_REPLICATION = "x-backend-replication";
+    /// In an answer of 500: one object or database cannot be read or written, its device can.
+    X_ONE_ITEM_FAILED = "x-backend-one-item-failed";
 }
 
 // Objects.
