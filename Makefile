@@ -49,9 +49,10 @@ quick: $(VENV)/ready check   ## the inner loop: lints, unit tests, and a few bla
 	cargo build --locked -p martlet
 	MARTLET_BIN=target/debug/martlet $(PYTEST) $(SMOKE) --sut up -n 2 --dist loadfile
 
-check:           ## formatting, the rules of the tree (cargo xtask tidy), lints
+check:           ## formatting, the rules of the tree (cargo xtask tidy), the lock file of the fuzz engine, lints
 	$(CARGO) fmt --all --check
 	$(CARGO) xtask tidy
+	$(CARGO) fetch --locked --quiet --manifest-path crates/fuzz/engine/Cargo.toml --target "$$(rustc -vV | sed -n 's/^host: //p')"
 	$(ALONE) $(NICE) $(LINTS)
 
 deny:            ## licences, sources and bans of dependencies, by cargo-deny (`make check` has the essence of it)
