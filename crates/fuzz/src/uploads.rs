@@ -157,8 +157,8 @@ pub(crate) fn slo_manifest(bytes: &[u8]) {
             );
         }
     }
-    // Fields without a meaning are not looked at when a manifest is read, not even whether they are text.
-    if std::str::from_utf8(bytes).is_err() {
+    // Fields without a meaning are not looked at when a manifest is read: they may be no text, or too large a number.
+    if serde_json::from_slice::<serde_json::Value>(bytes).is_err() {
         return;
     }
     let raw =
