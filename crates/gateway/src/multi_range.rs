@@ -49,6 +49,8 @@ pub(crate) async fn get(shared: &Arc<Shared>, request: &ClientRequest, route: Ro
     match wanted[..] {
         // Refusing them is the object server's to word.
         [] => resume::get(shared, route, reading, newest).await,
+        // The last bytes of an empty object: that is all of it.
+        _ if wanted.iter().any(ByteRange::is_empty) => resume::get(shared, route, reading.of_range(None), newest).await,
         [only] => resume::get(shared, route, with_range(reading, &only), newest).await,
         _ => several(shared, route, reading, response, length, wanted),
     }
