@@ -8,7 +8,7 @@ use peer::{Address, Body, Call, Peers, Response, Service, Timeouts};
 use placement::{Device, Ring, RingBuilder};
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use upkeep::{RingClient, UpkeepJob, UpkeepStep};
 use vocabulary::HashPrefix;
@@ -128,6 +128,10 @@ pub struct Log(Arc<Mutex<Vec<String>>>);
 impl Log {
     /// Collects while the guard lives.
     pub fn listen() -> (Self, tracing::subscriber::DefaultGuard) {
+        // Where there is only one subscriber, tracing asks that of the thread which first comes to a line of the log:
+        // a test without one would switch the line off for all.
+        static SECOND: LazyLock<tracing::Dispatch> = LazyLock::new(|| tracing::Dispatch::new(Log::default()));
+        LazyLock::force(&SECOND);
         let log = Self::default();
         (log.clone(), tracing::subscriber::set_default(log))
     }

@@ -7,7 +7,7 @@ use futures_util::stream;
 use peer::{Body, BodyError};
 use request_pipeline::Pipeline;
 use std::fmt::Write;
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 use tracing::field::{Field, Visit};
 use tracing::subscriber::{DefaultGuard, set_default};
 
@@ -45,6 +45,10 @@ impl tracing::Subscriber for Log {
 
 impl Log {
     fn listen() -> (Self, DefaultGuard) {
+        // Where there is only one subscriber, tracing asks that of the thread which first comes to a line of the log:
+        // a test without one would switch the line off for all.
+        static SECOND: LazyLock<tracing::Dispatch> = LazyLock::new(|| tracing::Dispatch::new(Log::default()));
+        LazyLock::force(&SECOND);
         let log = Self::default();
         (log.clone(), set_default(log))
     }
