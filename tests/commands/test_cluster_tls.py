@@ -224,7 +224,7 @@ def test_an_authority_is_exchanged_under_load_without_a_restart(cluster):
     good = (authority.node / "storage.pem").read_bytes()
     (authority.node / "storage.pem").write_text("nonsense")
     until(lambda: "storage.pem: there is no certificate in it" in cluster.services["object", 0].text())
-    assert "credentials read before stay in force" in cluster.services["object", 0].text()
+    cluster.services["object", 0].await_text("credentials read before stay in force")
     store(cluster, "bad")
     (authority.node / "storage.pem").write_bytes(good)
     assert pids == {key: process.tree() for key, process in cluster.services.items()}

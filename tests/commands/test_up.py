@@ -76,6 +76,7 @@ def test_the_shape_can_be_chosen_once(up):
     up.arguments = ["--devices", "9", "--replicas", "2", "--tls-cert", "late.pem"]
     up.start()
     assert len(up.devices) == 3
+    up.process.await_text("--tls-cert late.pem counts")
     output = [line for line in up.log().splitlines() if "first start only" in line]
     assert len(output) == 2 and "--devices 9 counts" in output[0] and "3 devices, 2 replicas and 2^6 partitions" in output[0], up.log()
     assert "--tls-cert late.pem counts" in output[1] and "proxy-server.conf has no cert_file" in output[1], up.log()

@@ -123,8 +123,8 @@ def test_an_unsupported_option_is_a_named_warning(broken):
     for role in ROLES:
         broken.start_service(role)
     if broken.strict:
-        assert "frobnicate_level" in broken.services["proxy", 0].text()
-        assert "frobnicate_disks" in broken.services["object", 0].text()
+        broken.services["proxy", 0].await_text("frobnicate_level")
+        broken.services["object", 0].await_text("frobnicate_disks")
     client = Client(broken.auth_url)
     client.put("c")
 

@@ -251,7 +251,7 @@ def test_what_does_not_run_replaces_nothing(cluster, builds):
     conf.write_text(good.replace("proxy-logging proxy-server", "proxy-logging nonsense proxy-server"))
     process.child.send_signal(signal.SIGUSR1)
     until(lambda: process.text().count("serving as before") == 2, what="the refusal of a wrong configuration")
-    assert "nonsense" in process.text()
+    process.await_text("nonsense")
     until(lambda: process.tree() == old, what="the end of what did not run")
     conf.write_text(good)
     client.put("c", "o", body=b"x")

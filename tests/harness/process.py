@@ -81,6 +81,10 @@ class Process:
     def text(self):
         return self.log.read_text(errors="replace")
 
+    def await_text(self, *wanted):
+        """Waits until all of these stand in the log, which a program writes a moment after it has answered."""
+        self.wait_for(lambda: all(text in self.text() for text in wanted), within=30.0, what=f"{wanted} in the log")
+
     def tail(self, characters=3000):
         return self.text()[-characters:]
 

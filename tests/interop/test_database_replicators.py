@@ -12,6 +12,7 @@ from harness.layout import Layout, hash_path
 from harness.places import martlet, openstack_command
 from harness.process import run
 from harness.rsyncd import Rsyncd
+from harness.waiting import until
 from harness.wire import exchange, message
 from swift.common.ring import RingData
 
@@ -298,8 +299,9 @@ def test_a_database_with_a_foreign_schema_is_put_aside_alone(tmp_path, ours):
             assert (replicas.srv / b / "quarantined/containers" / hash_path(name)).is_dir()
             for device in (b, c):
                 replicas.rows(device, beside, 3, ["after"])
-            log = replicas.cluster.log()
-            assert str(replicas.file(b, name)) in log and str(replicas.file(c, name)) in log, what
+            for device in (b, c):
+                path = str(replicas.file(device, name))
+                until(lambda: path in replicas.cluster.log(), what=f"{path} in the log: {what}")
             replicas.replicate()
             assert [row[0] for row in replicas.level(name)["rows"]] == ["before"]
     finally:
