@@ -5,7 +5,8 @@
 //! Deliberately absent: comparing the counters with the rows, which would read all of them.
 
 use crate::error::DatabaseFailure;
-use crate::{Broker, Error, Info, Kind};
+use crate::{Broker, Error, Info, Kind, far_ahead};
+use vocabulary::Timestamp;
 
 /// While SQLite checks a file no other connection can write to it: larger ones are only asked for their figures.
 const LARGEST_CHECKED: u64 = 128 << 20;
@@ -22,11 +23,14 @@ pub enum Audit {
 }
 
 impl Broker {
-    /// Looks the database over.
+    /// Looks the database over, at the time `now`.
     ///
     /// # Errors
     /// [`Error::Quarantined`] when it is damaged.
-    pub fn audit(&self) -> Result<Audit, Error> {
+    pub fn audit(&self, now: Timestamp) -> Result<Audit, Error> {
+        if let Some(why) = far_ahead::complaint(&self.info()?, now) {
+            return Ok(Audit::Contradicts(why));
+        }
         if self.is_deleted()? {
             return Ok(Audit::Deleted);
         }

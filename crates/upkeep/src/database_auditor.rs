@@ -66,8 +66,8 @@ impl DatabaseAuditor {
 }
 
 /// `None` where there is nothing (any more).
-fn look(location: Location) -> Result<Option<Audit>, Error> {
-    match Broker::open(location).and_then(|broker| broker.audit()) {
+fn look(location: Location, now: Timestamp) -> Result<Option<Audit>, Error> {
+    match Broker::open(location).and_then(|broker| broker.audit(now)) {
         Err(Error::NotFound { .. }) => Ok(None),
         other => other.map(Some),
     }
@@ -124,8 +124,8 @@ impl WalkJob for DatabaseAuditor {
 
     async fn work(&self, device: &OpenDevice, location: Location) -> WorkedItem<Self> {
         let clock = &self.state.world().clock;
-        let (began, place) = (clock.elapsed(), location.clone());
-        let audited = device.try_run(move || look(place)).await;
+        let (began, now, place) = (clock.elapsed(), clock.now(), location.clone());
+        let audited = device.try_run(move || look(place, now)).await;
         let outcome = AuditedDatabase {
             location,
             audited,

@@ -102,6 +102,22 @@ async fn an_account_that_contradicts_itself_is_named_and_left() {
 }
 
 #[tokio::test]
+async fn times_from_far_ahead_are_named_and_left() {
+    for (kind, table) in [(Kind::Account, "account_stat"), (Kind::Container, "container_stat")] {
+        for column in ["put_timestamp", "delete_timestamp"] {
+            let site = Site::new();
+            let file = site.make(kind, "a");
+            let connection = rusqlite::Connection::open(&file).unwrap();
+            let sql = format!("UPDATE {table} SET {column} = '9987654321.00000'");
+            connection.execute(&sql, []).unwrap();
+            drop(connection);
+            assert_eq!(site.audit(kind).await, (0, 1), "{column} of {table}");
+            assert!(file.exists());
+        }
+    }
+}
+
+#[tokio::test]
 async fn deleted_ones_and_foreign_things_are_passed_over() {
     let site = Site::new();
     let kind = Kind::Container;
