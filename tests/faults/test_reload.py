@@ -188,6 +188,33 @@ def test_with_a_port_for_each_disk_none_is_closed_for_a_moment(tmp_path, builds)
     assert refused == [] and len(asked) > 100 and all(asked)
 
 
+def test_a_worker_that_cannot_read_a_ring_serves_the_ports_of_the_one_before(tmp_path):
+    layout = Layout(tmp_path / "c", policies=("gold",), overrides={"object": {"DEFAULT": {"servers_per_port": 2, "ring_ip": "127.0.0.1"}}}).write()
+    for ring in ("account", "container"):
+        (layout.etc / f"{ring}.ring.gz").unlink()  # an object server needs neither
+    ports, cluster, ring = port_per_device(layout), Cluster(layout, "martlet"), layout.etc / "object.ring.gz"
+    cluster.start_service("object")
+    process = cluster.services["object", 0]
+    try:
+        until(lambda: all(healthy(port) for port in ports), what="all ports")
+        whole = ring.read_bytes()
+        ring.write_bytes(whole[:100])
+        for _ in range(2):
+            old = workers(process)
+            os.kill(old[0], signal.SIGKILL)
+            until(lambda: workers(process) and workers(process) != old, what="another worker")
+            until(lambda: all(healthy(port, timeout=60) for port in ports), what="all ports of the worker before")
+        process.await_text("object.ring.gz", "the ports of the worker before are served")
+        ring.write_bytes(whole)
+        extra = free_port()
+        builder = RingBuilder.load(str(layout.etc / "object.builder"))
+        builder.devs[0]["port"] = extra
+        builder.get_ring().save(str(ring))
+        until(lambda: healthy(extra), what="the port of a ring that can be read again")
+    finally:
+        cluster.stop()
+
+
 def refuses(port):
     try:
         healthy(port)

@@ -67,6 +67,11 @@ impl Passing {
         }
     }
 
+    /// Whether there was a worker before this one.
+    pub fn is_successor(&self) -> bool {
+        self.from.is_some()
+    }
+
     /// The sockets of the worker before, by port.
     pub fn received(&mut self) -> BTreeMap<u16, TcpListener> {
         let Some(from) = self.from.take() else {

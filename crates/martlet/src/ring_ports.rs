@@ -4,14 +4,14 @@
 //! of its own whatever port it is asked on, so one process serves all ports, whatever the number.
 //! Always holds: a port that a new ring brings is listened on within [`LOOK_EVERY`]; one that is still another's is
 //! tried again until it is free; a port is open without a break when one worker follows another
-//! ([`passed_on`](crate::passed_on)).
+//! ([`passed_on`](crate::passed_on)), also where that one cannot read a ring: it serves the ports of the worker before
+//! until it can. Only the first worker refuses to start beside a ring that cannot be read.
 //! Deliberately absent: `bind_port`, which is the overseer's; letting go of ports that rings no longer name.
 
 use crate::addresses;
 use crate::failure::CommandFailure;
 use crate::passed_on::Passing;
-use crate::rings::WatchedRings;
-use gateway::Rings;
+use crate::rings::{modified, read};
 use peer::http_server::serve;
 use peer::{HttpService, ServerOptions};
 use settings::server::ServerCommon;
@@ -19,8 +19,9 @@ use settings::{ObjectServerSettings, SwiftConf};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use upkeep::LocalServer;
 use world::network::RealNetwork;
@@ -33,16 +34,44 @@ const AGAIN: Duration = Duration::from_millis(50);
 
 /// The ports that devices of this machine have, besides `bind_port`.
 pub struct RingPorts {
-    rings: Rings,
+    rings: Vec<RingFile>,
     here: LocalServer,
     common: ServerCommon,
     passing: Passing,
 }
 
+/// The ring of a policy.
+struct RingFile {
+    path: PathBuf,
+    /// When the file was last changed, as it was last looked at.
+    seen: Option<SystemTime>,
+    /// What it says of this machine; `None` until it could be read.
+    ports: Option<BTreeSet<u16>>,
+}
+
+impl RingFile {
+    fn look(&mut self, here: &LocalServer) -> Result<(), CommandFailure> {
+        self.seen = modified(&self.path);
+        let ring = read(&self.path)?;
+        let own = ring.devices().filter(|device| here.serves(device));
+        self.ports = Some(own.map(|device| device.port).collect());
+        Ok(())
+    }
+
+    /// Looks again once the file has changed.
+    fn look_again(&mut self, here: &LocalServer) {
+        if modified(&self.path) == self.seen {
+            return;
+        }
+        if let Err(failure) = self.look(here) {
+            tracing::warn!("{failure}; the ports known before stay in force");
+        }
+    }
+}
+
 impl RingPorts {
     /// As configured; `None` when the server has only `bind_port`.
     pub fn of(
-        world: &World,
         swift: &SwiftConf,
         common: &ServerCommon,
         settings: &ObjectServerSettings,
@@ -53,8 +82,6 @@ impl RingPorts {
             passing.received();
             return Ok(None);
         }
-        let (rings, files) = WatchedRings::load(&common.swift_dir, &swift.policies, &swift.hash)?;
-        world.spawn(files.watch(world.clone()));
         let host = match settings.ring_ip.as_str() {
             "" => &common.bind_ip,
             ring_ip => ring_ip,
@@ -63,6 +90,19 @@ impl RingPorts {
             addresses: addresses::of(host),
             port: 0,
         };
+        let mut rings = Vec::new();
+        for policy in swift.policies.iter() {
+            let path = common.swift_dir.join(format!("{}.ring.gz", policy.index.ring_name()));
+            let (seen, ports) = (None, None);
+            let mut ring = RingFile { path, seen, ports };
+            match ring.look(&here) {
+                Err(failure) if passing.is_successor() => {
+                    tracing::error!("{failure}; the ports of the worker before are served until it can be read");
+                }
+                looked => looked?,
+            }
+            rings.push(ring);
+        }
         Ok(Some(Self {
             rings,
             here,
@@ -71,13 +111,10 @@ impl RingPorts {
         }))
     }
 
-    fn ports(&self) -> BTreeSet<u16> {
-        let mut ports = BTreeSet::new();
-        for ring in self.rings.objects.values() {
-            let ring = ring.load();
-            let own = ring.devices().filter(|device| self.here.serves(device));
-            ports.extend(own.map(|device| device.port));
-        }
+    /// Those that are wanted now. While a ring could not be read, what was listened on is.
+    fn ports(&self, inherited: &BTreeSet<u16>) -> BTreeSet<u16> {
+        let known = self.rings.iter().map(|ring| ring.ports.as_ref().unwrap_or(inherited));
+        let mut ports: BTreeSet<u16> = known.flatten().copied().collect();
         ports.remove(&self.common.bind_port);
         ports
     }
@@ -107,8 +144,9 @@ impl RingPorts {
         let (mut open, mut refused) = (BTreeSet::new(), BTreeSet::new());
         // Not before this worker serves: one that does not start leaves them to the next.
         let mut received = self.passing.received();
+        let inherited = received.keys().copied().collect();
         loop {
-            let wanting: Vec<u16> = self.ports().difference(&open).copied().collect();
+            let wanting: Vec<u16> = self.ports(&inherited).difference(&open).copied().collect();
             for port in &wanting {
                 let ip = &self.common.bind_ip;
                 match self.listen(*port, received.remove(port)) {
@@ -133,6 +171,8 @@ impl RingPorts {
                 () = world.clock.sleep(pause) => received.clear(),
                 _ = shutdown.wait_for(|begun| *begun) => return,
             }
+            let here = &self.here;
+            self.rings.iter_mut().for_each(|ring| ring.look_again(here));
         }
     }
 }

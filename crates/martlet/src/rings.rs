@@ -96,11 +96,13 @@ fn tell_of_increase(path: &Path, before: Option<&Ring>, now: &Ring) {
     }
 }
 
-fn modified(path: &Path) -> Option<SystemTime> {
+/// When the file was last changed; `None` where that cannot be said.
+pub fn modified(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).and_then(|meta| meta.modified()).ok()
 }
 
-fn read(path: &Path) -> Result<Ring, CommandFailure> {
+/// The ring that stands in the file.
+pub fn read(path: &Path) -> Result<Ring, CommandFailure> {
     let bytes = std::fs::read(path).map_err(CommandFailure::io("read the ring", path))?;
     Ring::from_bytes(&bytes).map_err(|error| CommandFailure::Ring {
         path: path.to_owned(),

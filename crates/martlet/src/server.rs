@@ -72,7 +72,7 @@ pub fn object(server: &ServerLine) -> Result<(), CommandFailure> {
     let Some(conf) = readable(ObjectConf::load(&server.conf))? else {
         return Ok(());
     };
-    let ports = |world: &World, swift: &SwiftConf| RingPorts::of(world, swift, &conf.common, &conf.settings);
+    let ports = |swift: &SwiftConf| RingPorts::of(swift, &conf.common, &conf.settings);
     run_storage(server, &conf, ReconFile::Object, ports, |storage| {
         storage.object_server(&conf)
     })
@@ -150,7 +150,7 @@ fn read_swift_conf(
 }
 
 /// Of servers that listen on `bind_port` alone.
-fn one_port(_: &World, _: &SwiftConf) -> Result<Option<RingPorts>, CommandFailure> {
+fn one_port(_: &SwiftConf) -> Result<Option<RingPorts>, CommandFailure> {
     Ok(None)
 }
 
@@ -158,7 +158,7 @@ fn run_storage<S>(
     server: &ServerLine,
     conf: &StorageConf<S>,
     cache: ReconFile,
-    ports: impl Fn(&World, &SwiftConf) -> Result<Option<RingPorts>, CommandFailure>,
+    ports: impl Fn(&SwiftConf) -> Result<Option<RingPorts>, CommandFailure>,
     make: impl Fn(Storage) -> Result<BuiltServer, CommandFailure>,
 ) -> Result<(), CommandFailure> {
     let common = &conf.common;
@@ -196,7 +196,7 @@ fn run_storage<S>(
         Ok(Ready {
             service: door(world, swift, conf.recon.as_ref(), StorageDoor(service))?,
             options,
-            ports: ports(world, swift)?,
+            ports: ports(swift)?,
             role,
             who: MetricsAccess::Anybody,
             metrics,
