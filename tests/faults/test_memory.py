@@ -7,12 +7,12 @@ largest object that fits stands in, and the run says so.
 import hashlib
 import http.client
 import shutil
-import threading
 import warnings
 
 import pytest
 
 from harness.client import Client
+from harness.memory import Watch
 from harness.waiting import until
 
 SMALLEST = 2**30  # sixteen times what memory may grow by
@@ -20,29 +20,6 @@ LARGEST = 5 * SMALLEST
 REPLICAS = 3
 BLOCK = hashlib.shake_256(b"martlet").digest(2**20)
 LIMIT = 64 * 2**20
-
-
-class Watch(threading.Thread):
-    """Looks at the resident memory ten times a second; `most` is the most it saw."""
-
-    def __init__(self, system):
-        super().__init__(daemon=True)
-        self.system, self.first, self.most, self.done = system, system.rss(), 0, threading.Event()
-
-    def run(self):
-        while not self.done.wait(0.1):
-            self.most = max(self.most, self.system.rss())
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.done.set()
-        self.join()
-
-    def growth(self):
-        return self.most - self.first
 
 
 def size_that_fits(folder, wanted):

@@ -8,6 +8,7 @@ use crate::backend::{Question, context_of, copy_headers, features_headers, own_c
 use crate::candidates::Candidates;
 use crate::constraints::check_metadata;
 use crate::fan_out::{self, MakeCall};
+use crate::listing;
 use crate::read;
 use crate::shared::{Shared, VERBS, method_not_allowed};
 use crate::write_clock::WriteTime;
@@ -20,9 +21,6 @@ use request_pipeline::{ClientRequest, InfoSource, Response, reply};
 use std::sync::Arc;
 use vocabulary::EntityPath;
 use vocabulary::metadata::Entity;
-
-/// Bytes of a listing that are taken from a server.
-pub(crate) const MAX_LISTING: u64 = 256 << 20;
 
 /// Answers a request about an account.
 pub(crate) async fn handle(shared: &Arc<Shared>, mut request: ClientRequest, account: &str) -> Response {
@@ -68,7 +66,7 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
     let (status, headers) = read::head_of(&found);
     shared.note_account(account, status, &headers, since).await;
     let mut response = match found {
-        Ok(source) => read::whole(shared, source, MAX_LISTING).await,
+        Ok(source) => listing::whole(shared, source).await,
         Err(refusal) if refusal.status() == StatusCode::NOT_FOUND => {
             if refusal
                 .headers()

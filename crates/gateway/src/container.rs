@@ -3,12 +3,13 @@
 //! Always holds: every write forgets what the caches know of the container (and of its account); a
 //! container is created in one storage policy, said to all its servers alike.
 
-use crate::account::{self, MAX_LISTING, tidy, translate_removals};
+use crate::account::{self, tidy, translate_removals};
 use crate::authorise::{authorise, drop_owners_headers, hide_from_others};
 use crate::backend::{Question, Reply, context_of, copy_headers, features_headers, header, own_context, target, text};
 use crate::candidates::Candidates;
 use crate::constraints::check_metadata;
 use crate::fan_out::{self, MakeCall};
+use crate::listing;
 use crate::read;
 use crate::route::Route;
 use crate::shared::{Shared, VERBS, method_not_allowed};
@@ -112,7 +113,7 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
         .note_container((account, container), status, &headers, since)
         .await;
     let mut response = match found {
-        Ok(source) => read::whole(shared, source, MAX_LISTING).await,
+        Ok(source) => listing::whole(shared, source).await,
         Err(refusal) => return refusal,
     };
     if response.status().is_success() {

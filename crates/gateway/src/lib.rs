@@ -19,6 +19,7 @@
 //! | how is one node asked | `backend.rs` |
 //! | writes to all replicas | `fan_out.rs`, `put_object.rs`, `opening.rs`, `fan.rs` |
 //! | reads from one of them | `read.rs`, `read_attempts.rs`, `resume.rs`, `multi_range.rs` |
+//! | listings that are held whole | `listing.rs` |
 //! | the verbs | `account.rs`, `container.rs`, `object.rs`; where an object lives: `located.rs` |
 //! | what is known of accounts and containers | `info.rs`, `info_cache.rs`, `info_json.rs` |
 //! | what clients must not send | `constraints.rs`, `content_type.rs`, `expiry.rs` |
@@ -37,6 +38,7 @@ pub mod gateway;
 mod info;
 mod info_cache;
 mod info_json;
+mod listing;
 mod located;
 mod multi_range;
 pub mod nodes;

@@ -15,7 +15,6 @@ use crate::read_attempts::ReadAttempts;
 use crate::shared::Shared;
 use crate::write_clock::header_timestamp;
 use http::{HeaderMap, Method};
-use peer::Body;
 use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_PUT_TIMESTAMP, X_TIMESTAMP};
 use request_pipeline::{Response, reply};
 use vocabulary::Timestamp;
@@ -186,30 +185,6 @@ fn keep_newer(best: &mut Option<ReadSource>, source: ReadSource) {
         .is_none_or(|known| standing_of(&known.response) < standing_of(&source.response))
     {
         *best = Some(source);
-    }
-}
-
-/// The answer of a node that has it, as a whole: for HEAD and listings.
-pub(crate) async fn whole(shared: &Shared, source: ReadSource, limit: u64) -> Response {
-    let (head, body) = source.response.into_parts();
-    let collected = shared
-        .world
-        .timeout(shared.options.recoverable_node_timeout, body.collect(limit))
-        .await;
-    match collected {
-        Ok(Ok(body)) => Response::from_parts(head, Body::whole(body)),
-        Ok(Err(error)) => {
-            shared
-                .suppression
-                .error(&source.node, &format!("its answer broke off: {error}"));
-            reply::status(503)
-        }
-        Err(error) => {
-            shared
-                .suppression
-                .error(&source.node, &format!("its answer stalled: {error}"));
-            reply::status(503)
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What all requests share: [`Shared`].
 
 use crate::info_cache::InfoCache;
+use crate::listing;
 use crate::nodes::Node;
 use crate::options::GatewayOptions;
 use crate::rings::Rings;
@@ -9,7 +10,7 @@ use crate::timings::Timings;
 use crate::write_clock::{WriteClock, WriteTime};
 use http::HeaderValue;
 use peer::{Peers, Silence};
-use request_pipeline::{ClientRequest, Response, SharedCache, reply};
+use request_pipeline::{ClientRequest, MemoryRoom, Response, SharedCache, reply};
 use settings::SortingMethod;
 use std::sync::Arc;
 use world::World;
@@ -27,6 +28,8 @@ pub struct Shared {
     pub(crate) measures: bool,
     pub(crate) cache: InfoCache,
     pub(crate) write_clock: WriteClock,
+    /// What is read of listings at a time.
+    pub(crate) listings: MemoryRoom,
 }
 
 impl Shared {
@@ -56,6 +59,7 @@ impl Shared {
             measures,
             cache,
             write_clock,
+            listings: MemoryRoom::of(listing::MOST_AT_ONCE),
         })
     }
 
