@@ -76,6 +76,14 @@ pub enum EngineError {
         /// The directory of a policy's objects.
         path: String,
     },
+    /// The device has room, but its file system keeps no attributes of this length with a file.
+    #[error(
+        "metadata too long for {file_system}: it keeps only some 4 KiB with a file where it is ext4; XFS keeps more"
+    )]
+    MetadataTooLong {
+        /// Where it is mounted.
+        file_system: String,
+    },
     /// The caller's metadata contradict what it wrote.
     #[error("refused: {0}")]
     Contradiction(String),
@@ -94,7 +102,9 @@ impl EngineError {
                 FaultKind::Absent => FaultKind::Item,
                 kind => kind,
             },
-            EngineError::Contradiction(_) | EngineError::OtherSecrets { .. } => FaultKind::Caller,
+            EngineError::Contradiction(_) | EngineError::OtherSecrets { .. } | EngineError::MetadataTooLong { .. } => {
+                FaultKind::Caller
+            }
         }
     }
 

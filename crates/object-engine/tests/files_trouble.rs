@@ -8,7 +8,8 @@ mod faulty;
 use faulty::Faulty;
 use object_engine::conformance::{at, commit, key, read_all};
 use object_engine::{
-    EngineError, FilesConfig, FilesEngine, ObjectEngine, ObjectKey, OpenOptions, PartitionKey, Rehash, Reserve, Suffix,
+    EngineError, FilesConfig, FilesEngine, MetadataUpdate, ObjectEngine, ObjectKey, ObjectMetadata, OpenOptions,
+    PartitionKey, Rehash, Reserve, Suffix,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -320,10 +321,35 @@ fn metadata_that_do_not_fit_are_refused_whole() {
         // XFS and tmpfs take it, in several attributes.
         Ok(()) => assert_eq!(engine.open(&key(NAME), OpenOptions::GET).unwrap().metadata, wanted),
         Err(error) => {
-            assert!(matches!(error, EngineError::NoSpace { .. }), "{error}");
+            assert!(matches!(error, EngineError::MetadataTooLong { .. }), "{error}");
             assert!(!bench.hash_directory().exists());
         }
     }
+}
+
+/// Other devices of the same file system have no more room for them.
+#[test]
+fn attributes_without_room_on_a_device_that_has_some_are_the_callers_fault() {
+    let bench = Bench::new();
+    let mut config = bench.config();
+    config.reserve = Reserve::Bytes(0);
+    let engine = bench.start(config);
+    put(&engine, 1, b"hello").unwrap();
+    bench.faults.fail("attribute", rustix::io::Errno::NOSPC.raw_os_error());
+    let update = MetadataUpdate {
+        timestamp: at(2),
+        metadata: ObjectMetadata::new().with("X-Timestamp", at(2).internal()),
+        content_type_timestamp: None,
+    };
+    let posted = engine.write_metadata(&key(NAME), update);
+    for error in [put(&engine, 3, b"x").unwrap_err(), posted.unwrap_err()] {
+        assert!(matches!(error, EngineError::MetadataTooLong { .. }), "{error}");
+        assert_eq!(error.kind(), FaultKind::Caller);
+    }
+    assert_eq!(get(&engine).unwrap(), b"hello");
+    bench.faults.fill();
+    let error = put(&engine, 4, b"x").unwrap_err();
+    assert!(matches!(error, EngineError::NoSpace { .. }), "{error}");
 }
 
 #[test]
@@ -331,8 +357,13 @@ fn a_full_or_read_only_disk_is_the_devices_fault_and_a_failing_file_its_own() {
     for errno in [rustix::io::Errno::NOSPC, rustix::io::Errno::ROFS, rustix::io::Errno::IO] {
         for step in ["write", "attribute", "make", "link", "append"] {
             let bench = Bench::new();
-            let engine = bench.engine();
+            let mut config = bench.config();
+            config.reserve = Reserve::Bytes(0);
+            let engine = bench.start(config);
             bench.faults.fail(step, errno.raw_os_error());
+            if step == "attribute" {
+                bench.faults.fill();
+            }
             let error = put(&engine, 1, b"hello").unwrap_err();
             assert_eq!(
                 error.kind().is_device(),

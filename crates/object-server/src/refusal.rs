@@ -6,6 +6,8 @@ use object_engine::EngineError;
 use storage_shell::Refusal;
 use vocabulary::FaultKind;
 
+const TOO_LONG: &str = "The object's metadata are longer than this storage can keep with it.";
+
 /// What the engine of `device` could not do, as a refusal.
 pub(crate) fn refused_by(device: &ObjectDevice) -> impl Fn(EngineError) -> Refusal {
     |error| refusal_of(&error, device)
@@ -28,6 +30,10 @@ pub(crate) fn refusal_of(error: &EngineError, device: &ObjectDevice) -> Refusal 
         // Two names with one hash; Swift forbids the second.
         FaultKind::Data if matches!(error, EngineError::Collision { .. }) => Refusal::Page(StatusCode::FORBIDDEN),
         FaultKind::Data => Refusal::not_found(None),
+        _ if matches!(error, EngineError::MetadataTooLong { .. }) => {
+            tracing::info!("device {}: {error}", device.name());
+            Refusal::Text(StatusCode::BAD_REQUEST, TOO_LONG.into())
+        }
         _ => Refusal::Text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
     }
 }

@@ -8,7 +8,7 @@
 
 use super::announcements::{announce, announce_lines, confirm};
 use super::hash_directory::{remove_obsolete, remove_obsolete_in};
-use super::{EngineState, write, xattrs};
+use super::{EngineState, write};
 use crate::engine::{Commit, MetadataUpdate};
 use crate::error::EngineError;
 use crate::key::ObjectKey;
@@ -186,7 +186,7 @@ fn stage(state: &EngineState, batch: &mut Batch, of: &NumberedWrite) -> Result<S
     if !of.write.body.is_empty() {
         staged.write(&of.write.body).map_err(blame)?;
     }
-    xattrs::write(&staged, &of.write.metadata).map_err(blame)?;
+    state.write_metadata(&staged, &of.write.metadata)?;
     Ok(staged)
 }
 

@@ -40,10 +40,11 @@ use crate::error::EngineError;
 use crate::key::ObjectKey;
 use crate::listing_intents::{ListingIntents, recover, save};
 use crate::listing_update::ListingUpdate;
+use crate::metadata::ObjectMetadata;
 use crate::replica::Replica;
 use batch::WholeWrite;
 use bytes::Bytes;
-use durable_fs::{FsError, Health, StorageDevice};
+use durable_fs::{FsError, Health, Staged, StorageDevice};
 use hot::HotObjects;
 use layout::Layout;
 use space::SpaceGuard;
@@ -56,6 +57,9 @@ use world::World;
 
 /// The file at the device's root whose lock says which process has the device's write locks. It stays empty.
 const WRITE_LOCKS: &str = ".write.lock";
+
+/// Bytes with which a file system has room for attributes, if it takes them at all: they have 64 KiB at most.
+const ROOM_FOR_ATTRIBUTES: u64 = 1 << 20;
 
 /// The `files` engine of one device.
 pub struct FilesEngine {
@@ -157,6 +161,22 @@ impl EngineState {
                 why: error.to_string(),
             },
         }
+    }
+
+    /// Keeps metadata with a staged file.
+    fn write_metadata(&self, staged: &Staged, metadata: &ObjectMetadata) -> Result<(), EngineError> {
+        xattrs::write(staged, metadata).map_err(|error| match error.kind() == FaultKind::NoSpace && self.has_room() {
+            true => EngineError::MetadataTooLong {
+                file_system: self.device.root().display().to_string(),
+            },
+            false => self.blame(error),
+        })
+    }
+
+    /// Whether the device has room for more attributes than a file can have.
+    fn has_room(&self) -> bool {
+        let space = self.device.files().space(self.device.root());
+        space.is_ok_and(|space| space.available >= ROOM_FOR_ATTRIBUTES)
     }
 
     fn io(&self, doing: &'static str, path: &Path, source: std::io::Error) -> EngineError {

@@ -3,10 +3,10 @@
 //! The suffix is announced before the file gets its name, and the announcement confirmed after that
 //! (`announcements.rs`).
 
+use super::EngineState;
 use super::announcements::{announce, confirm};
 use super::hash_directory::remove_obsolete;
 use super::space::SpaceError;
-use super::{EngineState, xattrs};
 use crate::engine::{Commit, ObjectWriter};
 use crate::error::EngineError;
 use crate::key::ObjectKey;
@@ -61,7 +61,7 @@ impl FileWriter {
             ..
         } = self;
         let blame = |error| state.blame(error);
-        xattrs::write(&staged, metadata).map_err(blame)?;
+        state.write_metadata(&staged, metadata)?;
         let too_long_to_cache = staged.length() > state.config.keep_cache_size;
         let synced = staged.sync().map_err(blame)?;
         if too_long_to_cache {

@@ -19,6 +19,7 @@ struct Plan {
     forgotten: u64,
     named_only: bool,
     unreadable: Option<(PathBuf, i32)>,
+    full: bool,
 }
 
 /// The machine's file system with planted faults. Changes are steps: `make`, `write`, `attribute`,
@@ -30,6 +31,11 @@ impl Faulty {
     /// Lets every `step` fail with `errno`.
     pub fn fail(&self, step: &'static str, errno: i32) {
         self.0.lock().fail = Some((step, errno));
+    }
+
+    /// Leaves no room.
+    pub fn fill(&self) {
+        self.0.lock().full = true;
     }
 
     /// Ends all faults.
@@ -228,6 +234,10 @@ impl FileSystem for Faulty {
         RealFiles.sync_everything(path)
     }
     fn space(&self, path: &Path) -> io::Result<Space> {
-        RealFiles.space(path)
+        let mut space = RealFiles.space(path)?;
+        if self.0.lock().full {
+            space.available = 0;
+        }
+        Ok(space)
     }
 }
