@@ -39,6 +39,7 @@ use settings::{ContainerUpdaterSettings, DaemonConf, ObjectUpdaterSettings, Stat
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use telemetry::Statsd;
 use tokio::sync::watch;
@@ -264,13 +265,14 @@ fn run_alone(
         }
         Program::called().let_go_of_output()?;
         tell_service_manager(READY);
+        let panicked = Arc::new(AtomicBool::new(false));
         for daemon in daemons {
-            world.spawn(work(daemon, once, shutdown.watch()));
+            world.spawn(work(daemon, once, shutdown.watch(), panicked.clone()));
         }
         tokio::select! {
-            () = shutdown.finished() => return match once {
+            () = shutdown.finished() => return match once && !panicked.load(Ordering::Relaxed) {
                 true => Ok(()),
-                // Their tasks are endless: they ended in panics, which the log has.
+                // Of panics, which the log has: the tasks of those that repeat passes are endless.
                 false => Err(CommandFailure::Tool(1)),
             },
             asked = process::asked_to_end() => asked?,
@@ -296,9 +298,13 @@ fn test(
     })
 }
 
-async fn work(mut daemon: Daemon, once: bool, shutdown: watch::Receiver<bool>) {
+async fn work(mut daemon: Daemon, once: bool, shutdown: watch::Receiver<bool>, panicked: Arc<AtomicBool>) {
     match once {
-        true => drop(daemon.run_once(shutdown).await),
+        true => {
+            if daemon.run_once(shutdown).await.is_err() {
+                panicked.store(true, Ordering::Relaxed);
+            }
+        }
         false => daemon.scattered().run_forever(shutdown).await,
     }
 }

@@ -143,6 +143,10 @@ const LONGEST_SCATTER: Duration = Duration::from_secs(30);
 /// From a step that panicked to the next pass, at least.
 const REST_AFTER_PANIC: Duration = Duration::from_secs(60);
 
+/// A pass was broken off by a panic, which the log has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepPanicked;
+
 /// Why waiting or a pass came to its end.
 #[derive(PartialEq, Eq)]
 enum Outcome {
@@ -206,9 +210,14 @@ impl Daemon {
     }
 
     /// One pass; also over when `shutdown` begins.
-    pub async fn run_once(&mut self, mut shutdown: watch::Receiver<bool>) -> PassProgress {
-        self.pass(&mut shutdown).await;
-        self.status.progress()
+    ///
+    /// # Errors
+    /// A step panicked, and the pass was broken off.
+    pub async fn run_once(&mut self, mut shutdown: watch::Receiver<bool>) -> Result<PassProgress, StepPanicked> {
+        match self.pass(&mut shutdown).await {
+            Outcome::Panicked => Err(StepPanicked),
+            Outcome::Over | Outcome::ShutDown => Ok(self.status.progress()),
+        }
     }
 
     /// Passes until `shutdown` begins. A caller that waits for all receivers to be dropped waits for the step
@@ -362,7 +371,7 @@ mod tests {
         let running = watch::Sender::new(false);
         let mut daemon = daemon(0.0, Duration::ZERO);
         for pass in 1..3 {
-            let progress = daemon.run_once(running.subscribe()).await;
+            let progress = daemon.run_once(running.subscribe()).await.unwrap();
             assert_eq!((progress.passes, progress.done, progress.failed), (pass, 4, 2));
             assert_eq!(progress.since, None);
         }
@@ -411,6 +420,8 @@ mod tests {
             per_second: 0.0,
             interval: Duration::from_secs(10),
         };
+        let mut once = Daemon::new(World::real(), Panicking(Counting(0)), pace);
+        assert_eq!(once.run_once(running.subscribe()).await, Err(StepPanicked));
         let daemon = Daemon::new(World::real(), Panicking(Counting(0)), pace);
         let status = daemon.status();
         let began = tokio::time::Instant::now();

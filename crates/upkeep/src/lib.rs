@@ -74,7 +74,7 @@ pub use database_auditor::DatabaseAuditor;
 pub use database_replicator::{DatabaseReplicator, DatabaseReplicatorOptions};
 pub use disks::Disks;
 pub use drive_watch::DriveWatch;
-pub use frame::{Daemon, DaemonStatus, PassProgress, UpkeepJob, UpkeepPace, UpkeepStep};
+pub use frame::{Daemon, DaemonStatus, PassProgress, StepPanicked, UpkeepJob, UpkeepPace, UpkeepStep};
 pub use internal_client::{InternalClient, InternalRequest, ListedItem, UnexpectedStatus};
 pub use local_server::LocalServer;
 pub use object_auditor::{Boot, DarkData, DarkDataAction, ObjectAuditor, ObjectAuditorOptions, Scan};
