@@ -84,8 +84,7 @@ pub const FEATURES: &[(&str, Make)] = &[
     ("bulk", |context, options| {
         let settings = Options::read(options)?;
         let most = context.swift.limits.max_file_size;
-        let bulk = Bulk::new(settings, most, context.world.clock.clone());
-        Ok(Arc::new(bulk.reading_in(context.bodies.clone())))
+        Ok(Arc::new(Bulk::new(settings, most, context.world.clock.clone())))
     }),
     ("catch_errors", |_, _| Ok(Arc::new(CatchErrors))),
     ("cname_lookup", |context, options| {

@@ -48,9 +48,13 @@ pub struct Bulk {
     settings: BulkSettings,
     max_file_size: u64,
     clock: Arc<dyn Clock>,
-    /// For lists of names.
+    /// For lists of names. Of its own, because nobody knows yet who sends them: strangers that fill it keep nobody from
+    /// anything else.
     bodies: MemoryRoom,
 }
+
+/// Bytes that all lists take together: twelve of the longest.
+const MOST_OF_LISTS: u64 = 128 << 20;
 
 /// Bytes that a list must find free to be read at all.
 const LEAST_ROOM: u64 = 64 << 10;
@@ -62,12 +66,13 @@ impl Bulk {
             settings,
             max_file_size,
             clock,
-            bodies: MemoryRoom::default(),
+            bodies: MemoryRoom::of(MOST_OF_LISTS),
         }
     }
 
-    /// Has lists share this room with other bodies that are read as a whole.
-    pub fn reading_in(self, bodies: MemoryRoom) -> Self {
+    /// Has lists take this room.
+    #[cfg(test)]
+    fn reading_in(self, bodies: MemoryRoom) -> Self {
         Self { bodies, ..self }
     }
 
