@@ -232,6 +232,13 @@ def test_ports_that_are_wanted_no_more_are_closed(tmp_path, builds):
     process, conf = cluster.services["object", 0], layout.etc / "object-server.conf"
     try:
         until(lambda: all(healthy(port) for port in ports), what="all ports")
+        builder = RingBuilder.load(str(layout.etc / "object.builder"))
+        left, builder.devs[0]["port"] = builder.devs[0]["port"], free_port()
+        builder.get_ring().save(str(layout.etc / "object.ring.gz"))
+        reload(process, builds())
+        until(lambda: refuses(left), within=10, what="the closed port that left the ring")
+        ports = [device["port"] for device in builder.devs]
+        until(lambda: all(healthy(port) for port in ports), what="the ports of the new ring")
         conf.write_text(conf.read_text().replace("servers_per_port = 2", "servers_per_port = 0"))
         reload(process, builds())
         until(lambda: all(refuses(port) for port in ports), what="ports that are closed")

@@ -162,13 +162,15 @@ impl RingPorts {
                     Err(_) => {}
                 }
             }
+            // Nobody accepts what comes to sockets that are wanted no more.
+            received.clear();
             let pause = if wanting.iter().all(|port| open.contains(port)) {
                 LOOK_EVERY
             } else {
                 AGAIN
             };
             tokio::select! {
-                () = world.clock.sleep(pause) => received.clear(),
+                () = world.clock.sleep(pause) => {}
                 _ = shutdown.wait_for(|begun| *begun) => return,
             }
             let here = &self.here;
