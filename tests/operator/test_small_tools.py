@@ -226,6 +226,14 @@ def test_recon_cron_counts_all_or_nothing(node, tmp_path):
         assert str(tmp_path / "srv/file") in output.out and not (tmp_path / "cache/object.recon").exists()
 
 
+def test_recon_cron_fails_where_it_cannot_write(node, tmp_path):
+    """OpenStack's logs a line and ends well; the figures that the recon filter tells stay old either way."""
+    node.write_text(node.read_text().replace("/cache", "/not/there"))
+    output = run("martlet", "recon-cron", node)
+    assert output.status == 1 and f"cannot write figures to {tmp_path}/not/there/object.recon: " in output.err, output
+    assert len(output.err.splitlines()) == 1 and not (tmp_path / "not").exists(), output
+
+
 def test_recon_cron_lets_one_count(node, tmp_path):
     assert run("openstack", "recon-cron", node).status == 0
     lock = tmp_path / "lock/deep/swift-recon-object-cron/.lock"

@@ -2,13 +2,14 @@
 //!
 //! Called by cron every few minutes; counting takes long where many wait, so that a lock keeps two from counting at
 //! once. Compared with `swift-recon-cron` in `tests/operator/test_small_tools.py`.
-//! Always holds: devices are only listed.
+//! Always holds: devices are only listed; figures that could not be written end it with a failure, where OpenStack's
+//! program logs a line and ends well.
 
 use crate::conf_file::ConfSection;
 use crate::console::{Console, ToolStatus};
 use crate::words::path;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Map, json};
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -70,14 +71,18 @@ pub async fn run(arguments: &ReconCronArguments, world: &World, console: &mut Co
             ));
         }
     };
-    let figures = json!({
-        "async_pending": pending,
-        "async_pending_last": world.clock.now().as_f64(),
-    });
-    ReconWriter::new(world.clone(), cache)
-        .note(ReconFile::Object, figures)
-        .await;
-    Ok(ToolStatus::SUCCESS)
+    let figures = Map::from_iter([
+        ("async_pending".to_owned(), json!(pending)),
+        ("async_pending_last".to_owned(), json!(world.clock.now().as_f64())),
+    ]);
+    let recon = ReconWriter::new(world.clone(), cache);
+    match recon.try_note(ReconFile::Object, figures).await {
+        Ok(()) => Ok(ToolStatus::SUCCESS),
+        Err(reason) => {
+            console.complain(reason)?;
+            Ok(ToolStatus::FAILURE)
+        }
+    }
 }
 
 /// The lock is that of OpenStack's program. A directory for it is made, and those above it.

@@ -127,7 +127,15 @@ impl ReconWriter {
         let Value::Object(figures) = figures else {
             return tracing::error!("figures for {} that are no dictionary: dropped", cache.file());
         };
-        self.0.judge(cache, self.write(cache, figures).await);
+        self.0.judge(self.try_note(cache, figures).await);
+    }
+
+    /// [`ReconWriter::note`] for a program that reports a failure itself: the fault names the file, nothing is logged.
+    pub async fn try_note(&self, cache: ReconFile, figures: Map<String, Value>) -> Result<(), Fault> {
+        self.write(cache, figures).await.map_err(|error| {
+            let path = self.0.directory.join(cache.file());
+            error.within(format_args!("cannot write figures to {}", path.display()))
+        })
     }
 
     async fn write(&self, cache: ReconFile, figures: Map<String, Value>) -> Result<(), Fault> {
@@ -148,12 +156,11 @@ impl ReconWriter {
 }
 
 impl Shared {
-    fn judge(&self, cache: ReconFile, written: Result<(), Fault>) {
+    fn judge(&self, written: Result<(), Fault>) {
         let troubled = written.is_err();
         let before = std::mem::replace(&mut self.state.lock().troubled, troubled);
         if let (Err(error), false) = (written, before) {
-            let path = self.directory.join(cache.file());
-            tracing::warn!("cannot write figures to {}: {error}", path.display());
+            tracing::warn!("{error}");
         }
     }
 
@@ -319,6 +326,8 @@ mod tests {
         let recon = ReconWriter::new(World::real(), dir.path().join("not/there"));
         recon.note(ReconFile::Account, json!({"a": 1})).await;
         recon.note(ReconFile::Account, json!(1)).await;
+        let fault = recon.try_note(ReconFile::Account, Map::new()).await.unwrap_err();
+        assert!(fault.what.contains("not/there/account.recon: "), "{fault}");
         assert!(!dir.path().join("not").exists());
     }
 
