@@ -131,6 +131,35 @@ def test_drive_audit_where_a_drive_does_not_let_go(tmp_path):
     assert figures["D/node/sdb1"] == 1 and "#/dev/sdb1 D/node/sdb1 xfs" in out and "\n/dev/sdb1 D/node/sdb1\n" in f"{out}\n" and out.count("D/node/sdb1") > 3
 
 
+@pytest.fixture
+def conf(tmp_path):
+    """Of a node without drives, whose logs are to be `log/kern*`."""
+    for name in ("cache", "log", "node"):
+        (tmp_path / name).mkdir()
+    path = tmp_path / "drive-audit.conf"
+    path.write_text(f"[drive-audit]\ndevice_dir = {tmp_path}/node\nrecon_cache_path = {tmp_path}/cache\nlog_file_pattern = {tmp_path}/log/kern*\n")
+    return path
+
+
+def test_drive_audit_does_not_wait_for_a_pipe(conf, tmp_path):
+    """OpenStack's waits for a writer, for ever."""
+    os.mkfifo(tmp_path / "log/kern.pipe")
+    (tmp_path / "log/kern.log").write_text(log_line("all is well"))
+    done = run("martlet", "drive-audit", conf, within=20)
+    assert done.status == 0 and f"{tmp_path}/log/kern.pipe is no regular file: skipped" in done.err, done
+    assert json.loads((tmp_path / "cache/drive.recon").read_text()) == {"drive_audit_errors": 0}
+
+
+@pytest.mark.parametrize("name", [None, "other.log", "kern.pipe"])
+def test_drive_audit_without_a_log_is_a_failure(conf, tmp_path, name):
+    """OpenStack's notes that there are no errors."""
+    if name:
+        os.mkfifo(tmp_path / "log" / name)
+    done = run("martlet", "drive-audit", conf, within=20)
+    assert done.status == 1 and f"{tmp_path}/log/kern*: nothing was audited" in done.out, done
+    assert not (tmp_path / "cache/drive.recon").exists()
+
+
 @pytest.mark.parametrize("pattern", ["(", r"(sd\w)(?=["])
 def test_drive_audit_with_a_wrong_pattern(tmp_path, pattern):
     conf = tmp_path / "drive-audit.conf"

@@ -84,7 +84,12 @@ pub async fn run(arguments: &DriveAuditArguments, world: &World, console: &mut C
     if mounted.is_empty() {
         alarm(&options, "Error: No devices found!", console)?;
     }
-    let errors = match log.errors(world) {
+    let files = log.files(world);
+    for path in &files.skipped {
+        let what = format!("Error: {} is no regular file: skipped", path.display());
+        alarm(&options, &what, console)?;
+    }
+    let errors = match log.errors(&files) {
         Ok(errors) => errors,
         Err(reason) => {
             alarm(&options, &format!("Error: {reason}"), console)?;
@@ -188,7 +193,7 @@ async fn note(options: &Options, world: &World, counts: BTreeMap<String, i64>) {
     recon.note(ReconFile::Drive, Value::Object(figures)).await;
 }
 
-/// What makes an audit useless.
+/// What makes an audit useless, or leaves something out of it.
 fn alarm(options: &Options, what: &str, console: &mut Console<'_>) -> io::Result<()> {
     match options.settings.log_to_console {
         true => tell(options, what, console),

@@ -3,18 +3,21 @@
 //! Lines begin with the local time, as syslog writes it (`Nov 21 09:28:15`) or as ISO 8601 does; others do not count.
 //! Nothing counts that stands before the last boot or before a line that is too old, neither in that file nor in older
 //! ones: after a boot the letters may belong to other drives.
-//! Always holds: any bytes are read; a file is read from its beginning, a line at a time.
+//! Always holds: any bytes are read; a file is read from its beginning, a line at a time; nothing waits for a pipe's
+//! writer; an audit that read no file is no success.
 
 use super::log_files::written_last_first;
 use regex::{Regex, RegexBuilder};
+use rustix::fs::{Mode, OFlags};
 use settings::drive_audit::USUAL_PATTERNS;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use vocabulary::Fault;
 use vocabulary::calendar::{LAST_SECOND, month_number, parse_iso, utc};
 use world::World;
+use world::files::FileKind;
 
 /// Patterns from configurations may not grow larger than this when compiled.
 const LARGEST_PATTERN: usize = 10 << 20;
@@ -40,6 +43,13 @@ pub(super) struct KernelLog {
     errors: Vec<Regex>,
 }
 
+/// What matches the pattern.
+pub(super) struct LogFiles {
+    read: Vec<PathBuf>,
+    /// Pipes, sockets and devices: reading them may wait for ever.
+    pub(super) skipped: Vec<PathBuf>,
+}
+
 impl KernelLog {
     /// `patterns`, each with the option that says it, are looked for instead of the usual ones, unless there are none.
     pub(super) fn new(pattern: &str, minutes: i64, patterns: &[(String, String)]) -> Result<Self, Fault> {
@@ -60,13 +70,28 @@ impl KernelLog {
         })
     }
 
+    /// What matches the pattern now, what was written last first.
+    pub(super) fn files(&self, world: &World) -> LogFiles {
+        let is_special = |path: &PathBuf| world.files.info(path).is_ok_and(|info| info.kind == FileKind::Other);
+        let (skipped, read) = written_last_first(world, &self.pattern)
+            .into_iter()
+            .partition(is_special);
+        LogFiles { read, skipped }
+    }
+
     /// The last to fail is the first. What went wrong is in words for the operator.
-    pub(super) fn errors(&self, world: &World) -> Result<Errors, Fault> {
+    pub(super) fn errors(&self, files: &LogFiles) -> Result<Errors, Fault> {
+        if files.read.is_empty() {
+            let pattern = self.pattern.display();
+            return Err(Fault::caller(format!(
+                "No log file matches log_file_pattern = {pattern}: nothing was audited"
+            )));
+        }
         let now = local_now().map_err(|error| Fault::caller(error.to_string()))?;
         let since = now.saturating_add_signed(self.minutes.saturating_mul(-60));
         let mut all = Errors::new();
-        for path in written_last_first(world, &self.pattern) {
-            let read = File::open(&path).and_then(|file| self.read(BufReader::new(file), now, since));
+        for path in &files.read {
+            let read = open(path).and_then(|file| self.read(BufReader::new(file), now, since));
             let (errors, older_count) = read.map_err(|error| {
                 tracing::debug!("cannot read {}: {error}", path.display());
                 Fault::device(format!("Unable to open {}", path.display()))
@@ -117,6 +142,12 @@ impl KernelLog {
             }
         }
     }
+}
+
+/// A pipe that has come in place of the file since does not wait for a writer.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
 }
 
 /// The local time, for which the machine knows its time zone, as seconds since 1970 if it were UTC.
@@ -199,6 +230,27 @@ mod tests {
             let text = format!("Jan  2 00:04:00 h sdb1 error\n{line}\nJan  2 00:06:00 h sdc1 error\n");
             assert_eq!(counted(&[], &text), (expected(&[("sdc1", 1)]), false), "{line}");
         }
+    }
+
+    #[test]
+    fn pipes_are_skipped_and_no_file_is_a_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        let pattern = folder.path().join("kern*").display().to_string();
+        let log = KernelLog::new(&pattern, 60, &[]).unwrap();
+        let world = World::real();
+        let reason = log.errors(&log.files(&world)).unwrap_err().what;
+        assert!(reason.contains(&pattern), "{reason}");
+        let pipe = folder.path().join("kern.pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, Mode::RUSR).unwrap();
+        let files = log.files(&world);
+        assert_eq!(files.skipped, [pipe.as_path()]);
+        log.errors(&files).unwrap_err();
+        std::fs::write(folder.path().join("kern.log"), "").unwrap();
+        assert_eq!(log.errors(&log.files(&world)).unwrap(), []);
+        // In place of a file since it was looked at.
+        let mut late = vec![];
+        io::Read::read_to_end(&mut open(&pipe).unwrap(), &mut late).unwrap();
+        assert!(late.is_empty());
     }
 
     proptest! {
