@@ -2,17 +2,21 @@
 //!
 //! A process is known when its number stands in a `.pid` or `.pid.d` file below the run directory, or an ancestor's
 //! does (OpenStack's program asks for parents only). Those that run `once` are no orphans.
+//! Where the run directory or a pid file in it says nothing, its servers would be taken for orphans: it is named, and
+//! no signal is sent. (OpenStack's program takes a run directory that is not there for an empty one.)
 //! Left alone whatever is asked: `martlet up` with all it has started, and what a service manager has started, which
 //! writes no pid files and would start it again.
 //! Compared with `swift-orphans` in `tests/operator/test_small_tools.py`; `--wide` is wide here.
 
 use crate::console::{Console, ToolStatus};
 use crate::processes::{PROC, Process, Processes, print};
+use crate::text::shown;
 use crate::words::{path, whole};
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{HashMap, HashSet};
-use std::io;
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use world::World;
 use world::files::{FileKind, Purpose, read_bytes_at};
@@ -60,17 +64,27 @@ pub fn run(arguments: &OrphansArguments, world: &World, console: &mut Console<'_
         world,
         root: Path::new(PROC),
     };
-    let found = find(arguments, world, &processes)?;
-    if found.is_empty() {
-        return Ok(ToolStatus::SUCCESS);
+    let known = KnownPids::below(world, &arguments.run_dir);
+    for (path, why) in &known.unread {
+        let path = shown(path.as_os_str().as_bytes());
+        console.complain(format_args!(
+            "cannot read {path}: {why}; servers that it knows are taken for orphans"
+        ))?;
     }
-    print(&found, arguments.wide, console)?;
-    match arguments.kill.as_deref() {
-        None | Some("") => Ok(ToolStatus::SUCCESS),
-        Some(word) => {
+    let found = find(arguments, &known.pids, &processes)?;
+    if !found.is_empty() {
+        print(&found, arguments.wide, console)?;
+    }
+    match arguments.kill.as_deref().filter(|word| !word.is_empty()) {
+        Some(_) if !known.unread.is_empty() => {
+            console.complain("No signal is sent: which processes are orphans is not known.")?;
+            Ok(ToolStatus::FAILURE)
+        }
+        Some(word) if !found.is_empty() => {
             let ended = without_managed(found, &processes, console)?;
             send(word, &ended, &processes, console)
         }
+        _ => Ok(ToolStatus::SUCCESS),
     }
 }
 
@@ -101,9 +115,7 @@ fn without_managed(
     Ok(ended)
 }
 
-fn find(arguments: &OrphansArguments, world: &World, processes: &Processes<'_>) -> io::Result<Vec<Process>> {
-    let mut known = HashSet::new();
-    collect_pids(world, &arguments.run_dir, DEEPEST, &mut known);
+fn find(arguments: &OrphansArguments, known: &HashSet<u32>, processes: &Processes<'_>) -> io::Result<Vec<Process>> {
     let (mut found, parents) = processes.swift()?;
     found.retain(|process| {
         let words = || process.command.split(' ');
@@ -120,34 +132,56 @@ fn ancestry(pid: u32, parents: &HashMap<u32, u32>) -> impl Iterator<Item = u32> 
     std::iter::successors(Some(pid), |pid| parents.get(pid).copied()).take(ANCESTORS)
 }
 
-/// The numbers in all pid files below a directory; one that cannot be read names no process.
-fn collect_pids(world: &World, directory: &Path, depth: usize, known: &mut HashSet<u32>) {
-    let mut names = vec![];
-    let listed = world
-        .files
-        .open_directory(directory)
-        .and_then(|opened| opened.list_links(&mut |name, is_link| names.push((name.to_owned(), is_link))));
-    if listed.is_err() {
-        return;
-    }
-    for (name, is_link) in names {
-        let path = directory.join(&name);
-        if !is_link
-            && world
-                .files
-                .info(&path)
-                .is_ok_and(|info| info.kind == FileKind::Directory)
-        {
-            if depth > 0 {
-                collect_pids(world, &path, depth - 1, known);
-            }
-        } else if name.to_str().is_some_and(is_of_a_pid) {
-            let read = world.files.open(&path, Purpose::Read);
-            let text = read
-                .and_then(|file| read_bytes_at(&*file, LONGEST, 0))
-                .unwrap_or_default();
-            known.extend(String::from_utf8_lossy(&text).trim().parse::<u32>());
+/// What the pid files below the run directory say.
+#[derive(Default)]
+struct KnownPids {
+    pids: HashSet<u32>,
+    /// Directories and pid files that could not be read, and why.
+    unread: Vec<(PathBuf, String)>,
+}
+
+impl KnownPids {
+    fn below(world: &World, run_dir: &Path) -> Self {
+        let mut known = Self::default();
+        if let Err(error) = known.directory(world, run_dir, DEEPEST) {
+            known.unread.push((run_dir.to_owned(), error.to_string()));
         }
+        known
+    }
+
+    fn directory(&mut self, world: &World, directory: &Path, depth: usize) -> io::Result<()> {
+        let mut names = vec![];
+        let opened = world.files.open_directory(directory)?;
+        opened.list_links(&mut |name, is_link| names.push((name.to_owned(), is_link)))?;
+        names.sort();
+        for (name, is_link) in names {
+            let path = directory.join(&name);
+            let read = match world.files.info(&path) {
+                Ok(info) if !is_link && info.kind == FileKind::Directory => match depth.checked_sub(1) {
+                    Some(depth) => self.directory(world, &path, depth),
+                    None => Err(io::Error::other("too many directories lead there")),
+                },
+                Ok(_) if name.to_str().is_some_and(is_of_a_pid) => self.file(world, &path),
+                Ok(_) => Ok(()),
+                Err(error) => Err(error),
+            };
+            match read {
+                // The server has ended meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => self.unread.push((path, error.to_string())),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, world: &World, path: &Path) -> io::Result<()> {
+        let file = world.files.open(path, Purpose::Read)?;
+        let text = read_bytes_at(&*file, LONGEST, 0)?;
+        let pid = String::from_utf8_lossy(&text).trim().parse();
+        self.pids
+            .insert(pid.map_err(|_| io::Error::other("it holds no process number"))?);
+        Ok(())
     }
 }
 
@@ -243,10 +277,14 @@ mod tests {
             ("container-server.pid.d", "40"),
             ("old.pid/d.pid", "50"),
             ("junk.pid", "x"),
+            ("empty.pid", ""),
             ("o.txt", "20"),
         ] {
             fs::write(run.path().join(name), text).unwrap();
         }
+        std::os::unix::fs::symlink("/nowhere/gone", run.path().join("gone.pid")).unwrap();
+        std::os::unix::fs::symlink("loop.pid", run.path().join("loop.pid")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, run.path().join("pipe.pid"), rustix::fs::Mode::RUSR).unwrap();
         let world = World::real();
         let arguments = OrphansArguments {
             age: 24,
@@ -259,8 +297,19 @@ mod tests {
             world: &world,
             root: root.path(),
         };
-        let found = find(&arguments, &world, &processes).unwrap();
+        let known = KnownPids::below(&world, &arguments.run_dir);
+        let found = find(&arguments, &known.pids, &processes).unwrap();
         assert_eq!(found.iter().map(|process| process.pid).collect::<Vec<_>>(), [20]);
+        let unread = known
+            .unread
+            .iter()
+            .map(|(path, _)| path.strip_prefix(run.path()).unwrap());
+        let wanted = ["empty.pid", "junk.pid", "loop.pid", "pipe.pid"];
+        assert_eq!(unread.collect::<Vec<_>>(), wanted.map(Path::new));
+        let missing = run.path().join("missing");
+        let known = KnownPids::below(&world, &missing);
+        assert_eq!((known.pids.len(), known.unread.len()), (0, 1));
+        assert_eq!(known.unread[0].0, missing);
     }
 
     #[test]
