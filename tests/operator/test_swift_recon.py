@@ -220,6 +220,33 @@ def test_garbage_costs_a_line_about_its_server(tmp_path):
         recon_cluster.stop()
 
 
+def commands_in(value):
+    """The same, with commands to a terminal in every text."""
+    if isinstance(value, dict):
+        return {f"{name}\x1b]0;title\x07" if "/" in name else name: commands_in(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [commands_in(part) for part in value]
+    return f"{value}\x1b[31m\x07\r\n\x7f\x9b31m" if isinstance(value, str) else value
+
+
+def test_answers_cannot_command_the_terminal(tmp_path):
+    cluster = ReconCluster(tmp_path / "etc", [{}], dead=False)
+    answers = cluster.servers[0].answers
+    answers.update(full(1, 0), OPTIONS="object-server\x9b31m")
+    for path in [path for path in answers if path.startswith("/recon/") and not callable(answers[path])]:
+        answers[path] = commands_in(answers[path])
+    try:
+        plain, verbose, document = (run([martlet(), "recon", "--all", *more, "--swiftdir", cluster.etc], timeout=240) for more in ([], ["-v"], ["--json"]))
+    finally:
+        cluster.stop()
+    for done in (plain, verbose, document):
+        assert done.returncode == 0 and not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout), repr(done.stdout)
+    escaped = r"\x1b[31m\x07\x0d\x0a\x7f\xc2\x9b31m"
+    assert f"Not mounted: sd1{escaped} on " in plain.stdout and f"2.38.3{escaped}" in plain.stdout
+    answered = json.loads(document.stdout)["object"]["version"]["answers"]
+    assert list(answered.values()) == [commands_in({"version": "2.38.3"})]
+
+
 WIRE = {"hangs": None, "closes": b"", "babbles": b"\0\xff\xfe" * 50, "breaks": b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"1m"',
         "leads away": b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", "bad chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         "is old": b'HTTP/1.0 200 OK\r\n\r\n{"1m": 1.0, "5m": 2, "15m": 3}', "no JSON": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"}

@@ -5,10 +5,12 @@
 //!     "answers": {"10.0.0.1:6200": {"async_pending": 0}, "10.0.0.2:6200": {"error": "…"}},
 //!     "summary": {"async_pending": {"low": 0.0, "high": 0.0, …}}}}}
 //! ```
-//! Always holds: with JSON nothing else is printed, refusals excepted, which go to standard error.
+//! Always holds: with JSON nothing else is printed, refusals excepted, which go to standard error; no control character
+//! of what servers answer is printed, but the line feeds between lines.
 
 use super::ReconArguments;
 use crate::console::Console;
+use crate::text::{shown, shown_lines};
 use crate::words::explained;
 use serde_json::{Map, Value, json};
 use std::fmt::Display;
@@ -39,7 +41,7 @@ impl<'c, 'w> ReportWriter<'c, 'w> {
     pub(super) fn line(&mut self, line: impl Display) -> io::Result<()> {
         match self.document {
             Some(_) => Ok(()),
-            None => self.console.say(line),
+            None => self.console.say(shown(line.to_string().as_bytes())),
         }
     }
 
@@ -51,9 +53,9 @@ impl<'c, 'w> ReportWriter<'c, 'w> {
     /// Why nothing is asked.
     pub(super) fn refuse(&mut self, why: &str) -> io::Result<()> {
         match self.document {
-            Some(_) => self.console.complain(why),
+            Some(_) => self.console.complain(shown_lines(why)),
             None => {
-                self.console.say(why)?;
+                self.console.say(shown_lines(why))?;
                 self.console
                     .say("Usage: recon [account] [container] [object] [OPTION]...\n")?;
                 self.console.say(explained::<ReconArguments>())
@@ -93,8 +95,22 @@ impl<'c, 'w> ReportWriter<'c, 'w> {
     /// Ends the output; no line follows.
     pub(super) fn end(self) -> io::Result<()> {
         match self.document {
-            Some(document) => self.console.say(format_args!("{:#}", Value::Object(document))),
+            Some(document) => self.console.say(json_shown(&Value::Object(document))),
             None => Ok(()),
         }
     }
+}
+
+/// JSON escapes the control characters of ASCII itself, but the last; those beyond (U+009B begins commands of terminals
+/// too) can stand in texts alone, where their escape means the same.
+fn json_shown(document: &Value) -> String {
+    let text = format!("{document:#}");
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() && c != '\n' {
+            true => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => out.push(c),
+        }
+    }
+    out
 }
