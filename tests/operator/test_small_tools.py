@@ -190,6 +190,17 @@ def test_config(tmp_path):
         assert bool(ours.err) == bool(theirs.err), (call, ours.err, theirs.err)
 
 
+def test_config_cannot_command_the_terminal(tmp_path):
+    """Lines and tabs stay as they are."""
+    conf = tmp_path / "proxy-server.conf"
+    conf.write_text("[DEFAULT]\nname\x1b = \x1b[31mö\tred\x7f\n  next \x9b31m line\n[se\x07ction]\n")
+    done = run("martlet", "config", "--swift-dir", tmp_path, "proxy")
+    assert done.status == 0 and "[se\\x07ction]\nname\\x1b = \\x1b[31mö\tred\\x7f\nnext \\xc2\\x9b31m line\n" in done.out, done
+    conf.write_text("[x]\nno value\x1b[31m\n")
+    done = run("martlet", "config", "--swift-dir", tmp_path, "proxy")
+    assert done.status == 1 and "\x1b" not in done.out + done.err and done.err.count("\n") == 1, done
+
+
 EXPIRER = "[object-expirer]\ninterval = 5\n"
 
 

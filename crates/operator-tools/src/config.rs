@@ -6,12 +6,14 @@
 use crate::OURS;
 use crate::console::{Console, ToolStatus, ToolStop};
 use crate::swift_dir::DEFAULT;
+use crate::text::shown_lines;
 use crate::words::{path, whole};
 use clap::Args;
 use settings::Document;
 use settings::ini::{DEFAULT as DEFAULTS, Section};
 use settings::interpolate::expand;
 use settings::report::SettingsError;
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use vocabulary::Fault;
@@ -62,7 +64,7 @@ pub fn run(arguments: &ConfigArguments, world: &World, console: &mut Console<'_>
     }
     let mut status = ToolStatus::SUCCESS;
     for file in files {
-        console.say(format_args!("# {}", file.display()))?;
+        say(console, format_args!("# {}", file.display()))?;
         if let Err(stop) = print(&file, arguments, console) {
             status = stop.end(console)?;
         }
@@ -175,17 +177,22 @@ fn print(file: &Path, arguments: &ConfigArguments, console: &mut Console<'_>) ->
         if arguments.section.as_ref().is_some_and(|wanted| *wanted != section.name) {
             continue;
         }
-        console.say(format_args!("[{}]", section.name))?;
+        say(console, format_args!("[{}]", section.name))?;
         for (name, value) in &section.options {
-            console.say(format_args!("{name} = {value}"))?;
+            say(console, format_args!("{name} = {value}"))?;
         }
         console.say("")?;
     }
     if !arguments.wsgi && arguments.section.is_none() {
         console.say("# log_name = None")?;
-        console.say(format_args!("# __file__ = {}", file.display()))?;
+        say(console, format_args!("# __file__ = {}", file.display()))?;
     }
     Ok(console.say("")?)
+}
+
+/// Values may have several lines; no other control character of a file is printed.
+fn say(console: &mut Console<'_>, line: impl Display) -> io::Result<()> {
+    console.say(shown_lines(&line.to_string()))
 }
 
 fn unfit(error: SettingsError) -> Fault {

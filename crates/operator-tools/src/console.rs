@@ -2,6 +2,7 @@
 //!
 //! Always holds: a reader that goes away (`… | head`) ends the tool quietly.
 
+use crate::text::shown_lines;
 use std::io::{self, IsTerminal, Write};
 use vocabulary::Fault;
 
@@ -43,11 +44,11 @@ impl ToolStop {
         Self::Fault(Fault::caller(what))
     }
 
-    /// Ends the tool: a fault is a line about what went wrong.
+    /// Ends the tool: a fault is a line about what went wrong, in which a file or an answer may be cited.
     pub(crate) fn end(self, console: &mut Console<'_>) -> io::Result<ToolStatus> {
         match self {
             Self::Fault(fault) => {
-                console.complain(fault)?;
+                console.complain(shown_lines(&fault.what))?;
                 Ok(ToolStatus::FAILURE)
             }
             Self::Io(error) => Err(error),
