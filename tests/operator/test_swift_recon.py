@@ -20,13 +20,15 @@ from harness.fake_recon import FakeReconServer, write_rings
 SCAN = {"errors": 1, "passes": 4, "quarantined": 2, "bytes_processed": 120000, "start_time": 1.0, "audit_time": 2.5}
 
 
-def both(etc, *arguments):
-    """What both programs print and how they end, OpenStack's first."""
+def both(etc, *arguments, all_answer=False):
+    """What both programs print and how they end, OpenStack's first. Where not `all_answer`, the hosts that are "ok" are not
+    compared: OpenStack's counts those that do not answer."""
     theirs = run(openstack_command(etc, "swift-recon", *arguments, "--swiftdir", etc), timeout=240, check=False)
     ours = run([martlet(), "recon", *arguments, "--swiftdir", etc], timeout=240, check=False)
     assert "Traceback" not in theirs.stderr, theirs.stderr
     assert not ours.stderr, ours.stderr
-    return [(done.returncode, comparable(done.stdout)) for done in (theirs, ours)]
+    texts = [done.stdout if all_answer else re.sub(r"^\d+/(\d+) hosts ok, \d+ error", r"N/\1 hosts ok, N error", done.stdout, flags=re.M) for done in (theirs, ours)]
+    return [(done.returncode, comparable(text)) for done, text in zip((theirs, ours), texts, strict=True)]
 
 
 def comparable(text):
@@ -44,10 +46,10 @@ def comparable(text):
     return [line for kind in kinds or [parts] for part in kind for line in [*part, "=" * 9]]
 
 
-def same(etc, *arguments):
+def same(etc, *arguments, **how):
     """What ours said. Where both differ they are asked again: a minute may have passed in between that changes "2 minutes ago"."""
     for _ in range(3):
-        theirs, ours = both(etc, *arguments)
+        theirs, ours = both(etc, *arguments, **how)
         assert theirs[0] == ours[0], (arguments, theirs, ours)
         differing = [line for line in difflib.ndiff(theirs[1], ours[1]) if not line.startswith(" ")]
         if not differing:
@@ -108,7 +110,7 @@ class ReconCluster:
                 server.answers["/recon/swiftconfmd5"] = {conf: right[conf]}
                 server.answers["/recon/ringmd5"] = {path: value for path, value in right.items() if path != conf}
         last = self.servers[-1].answers
-        last["/recon/ringmd5"] = {**right, str(etc / "object-1.ring.gz"): "abc", str(etc / "object.ring.gz"): None, str(etc / "account.ring.gz"): "abc"}
+        last["/recon/ringmd5"] = {**right, str(etc / "object-1.ring.gz"): "abc", str(etc / "object.ring.gz"): None, str(etc / "object-7.ring.gz"): "abc", str(etc / "account.ring.gz"): "abc"}
         last["/recon/swiftconfmd5"] = {conf: "abc"}
 
     def stop(self):
@@ -163,7 +165,7 @@ def test_servers_with_addresses_of_version_six(tmp_path):
         write_rings(tmp_path, [(server.ip, server.port)])
         # OpenStack's ranks of devices (-d) lose the address.
         checks = [check for check in CHECKS if not check.startswith("-d")]
-        status, output = same(tmp_path, "object", "-v", *" ".join(checks).replace("--jitter 1000", "").split())
+        status, output = same(tmp_path, "object", "-v", *" ".join(checks).replace("--jitter 1000", "").split(), all_answer=True)
         assert status == 0 and f"::1:{server.port}" in "".join(output), output
     finally:
         server.stop()
@@ -218,6 +220,33 @@ def test_garbage_costs_a_line_about_its_server(tmp_path):
         assert done.returncode == 0 and "panicked" not in done.stderr, done.stderr
     finally:
         recon_cluster.stop()
+
+
+def test_hosts_that_do_not_say_what_they_are_are_errors(recon_cluster):
+    """One is an account-server, one fails, one is not there. OpenStack's takes the last two for good ones."""
+    for more in ([], ["--suppress"]):
+        done = run([martlet(), "recon", "--validate-servers", *more, "--swiftdir", recon_cluster.etc], timeout=240)
+        assert "\n3/6 hosts ok, 3 error[s] while checking hosts.\nInvalid: " in done.stdout and done.stdout.count("Invalid: ") == 1, done.stdout
+    done = run([martlet(), "recon", "--validate-servers", "--json", "--swiftdir", recon_cluster.etc], timeout=240)
+    summary = json.loads(done.stdout)["object"]["validate"]["summary"]
+    assert (summary["ok"], summary["errors"], len(summary["invalid"])) == (3, 3, 1)
+
+
+def test_hosts_that_do_not_say_the_sum_are_errors(tmp_path):
+    """OpenStack's takes an answer without the rings of the kind for one that matches, or ends with a traceback."""
+    nonsense = [{}, [], "text", 0.5, None, {"a": "b"}, {"/etc/swift/account.ring.gz": "abc", "swift.conf.bak": "abc"}]
+    cluster = ReconCluster(tmp_path / "etc", [{} for _ in nonsense] + [{}, {}], dead=False)
+    for server, answer in zip(cluster.servers, nonsense, strict=False):
+        server.answers["/recon/ringmd5"] = server.answers["/recon/swiftconfmd5"] = json.dumps(answer).encode()
+    # As with OpenStack's, a ring that a server does not name is none that differs.
+    del cluster.servers[-2].answers["/recon/ringmd5"][str(cluster.etc / "object-1.ring.gz")]
+    try:
+        done = run([martlet(), "recon", "--md5", "--swiftdir", cluster.etc], timeout=240)
+    finally:
+        cluster.stop()
+    rings, conf = done.stdout.split("Checking swift.conf md5sum")
+    assert rings.count("says no md5sum of the rings\n") == conf.count("says no md5sum of swift.conf\n") == len(nonsense), done.stdout
+    assert "\n1/9 hosts matched, 8 error[s] while checking hosts.\n" in rings and "\n1/9 hosts matched, 7 error[s] while checking hosts.\n" in conf, done.stdout
 
 
 def commands_in(value):
@@ -293,6 +322,6 @@ def test_real_servers_of_either_make(tmp_path, make):
     try:
         for role in ROLES:
             cluster.start_service(role)
-        same(cluster.etc, *ROLES, "-a", "-r", "-R", "--auditor", "--updater", "--expirer", "-u", "-q", "--validate-servers", "--md5", "-T", "--driveaudit", "--swift-versions")
+        same(cluster.etc, *ROLES, "-a", "-r", "-R", "--auditor", "--updater", "--expirer", "-u", "-q", "--validate-servers", "--md5", "-T", "--driveaudit", "--swift-versions", all_answer=True)
     finally:
         cluster.stop()

@@ -1,11 +1,13 @@
 //! Do all say the same: rings and `swift.conf`, clocks, versions, and what they are.
 //!
 //! A `swift.conf` or a clock that differs is no "error" in the last line, a ring that differs is: as OpenStack counts.
+//! Always holds: a host that does not say what it is asked for is an "error" there. (OpenStack's program takes hosts
+//! that do not say what they are, or that name no ring of the kind, for good ones.)
 
 use super::Checks;
 use super::summary::date;
 use md5::{Digest, Md5};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -28,22 +30,30 @@ impl Checks<'_, '_, '_> {
                 wrong += 1;
                 continue;
             };
-            let mut differs = false;
+            let (mut is_compared, mut differs) = (false, false);
             for (path, sum) in body.as_object().into_iter().flatten() {
-                let name = file_name(path);
-                let Some(expected) = own.get(name) else { continue };
-                if sum.as_str() != Some(expected) {
+                let (name, sum) = (file_name(path), sum.as_str());
+                if !self.is_ring_of_kind(name) {
+                    continue;
+                }
+                let expected = own.get(name).map(String::as_str);
+                is_compared |= expected.is_some();
+                if sum != expected {
                     differs = true;
-                    let sum = sum.as_str().unwrap_or("None");
+                    let sum = sum.unwrap_or("None");
                     self.writer.line(format_args!(
                         "!! {} ({name} => {sum}) doesn't match on disk md5sum",
                         answer.url
                     ))?;
                 }
             }
-            match differs {
-                true => wrong += 1,
-                false => {
+            match (is_compared, differs) {
+                (_, true) => wrong += 1,
+                (false, false) => {
+                    wrong += 1;
+                    self.says_no_sum(&answer.url, "the rings")?;
+                }
+                (true, false) => {
                     matched += 1;
                     self.matches(&answer.url)?;
                 }
@@ -66,9 +76,18 @@ impl Checks<'_, '_, '_> {
                 wrong += 1;
                 continue;
             };
-            // Under whatever name the other has it.
-            let sum = body.as_object().into_iter().flatten();
-            let sum = sum.map(|(_, sum)| sum.as_str()).next().flatten();
+            // In whatever directory the other has it.
+            let mut sums = body.as_object().into_iter().flatten();
+            let sum = match sums.find(|(path, _)| file_name(path) == "swift.conf") {
+                Some((_, Value::String(sum))) => Some(sum.as_str()),
+                // The other has none that it can read.
+                Some((_, Value::Null)) => None,
+                _ => {
+                    wrong += 1;
+                    self.says_no_sum(&answer.url, "swift.conf")?;
+                    continue;
+                }
+            };
             match sum.is_some() && sum == own.as_deref() {
                 true => {
                     matched += 1;
@@ -144,17 +163,17 @@ impl Checks<'_, '_, '_> {
             &format!("Validating server type '{kind}' on {hosts} hosts..."),
         )?;
         let right = format!("{kind}-server");
-        let mut wrong = vec![];
+        let (mut good, mut wrong) = (0, vec![]);
         for (url, body) in self.scout.identities().await {
             match body {
                 Err(silence) => self.silent(&url, &silence)?,
-                Ok(Some(name)) if name.split('/').next() == Some(&right) => {}
+                Ok(Some(name)) if name.split('/').next() == Some(&right) => good += 1,
                 Ok(name) => wrong.push(format!("{url} is {}", name.as_deref().unwrap_or("None"))),
             }
         }
-        // A host that does not answer is neither.
-        let (good, errors) = (hosts - wrong.len(), wrong.len());
+        let errors = hosts - good;
         self.writer.summary("ok", json!(good));
+        self.writer.summary("errors", json!(errors));
         self.writer.summary("invalid", json!(wrong));
         self.writer.line(format_args!(
             "{good}/{hosts} hosts ok, {errors} error[s] while checking hosts."
@@ -172,6 +191,10 @@ impl Checks<'_, '_, '_> {
         }
     }
 
+    fn says_no_sum(&mut self, url: &str, what: &str) -> io::Result<()> {
+        self.writer.line(format_args!("!! {url} says no md5sum of {what}"))
+    }
+
     fn verdict(&mut self, matched: usize, wrong: usize) -> io::Result<()> {
         let hosts = self.scout.hosts.len();
         self.writer.summary("matched", json!(matched));
@@ -185,7 +208,6 @@ impl Checks<'_, '_, '_> {
 
     /// The rings of the kind that are here, by their names.
     fn own_rings(&self) -> BTreeMap<String, String> {
-        let kind = self.scout.kind.word();
         let mut names = vec![];
         let directory = self.scout.world.files.open_directory(&self.arguments.swiftdir);
         let listed = directory.and_then(|directory| directory.list(&mut |name| names.push(name.to_owned())));
@@ -193,17 +215,19 @@ impl Checks<'_, '_, '_> {
             return BTreeMap::new();
         }
         let names = names.into_iter().filter_map(|name| name.into_string().ok());
-        let of_kind = names.filter(|name| {
-            let stem = name.strip_suffix(".ring.gz");
-            let policy = stem.and_then(|stem| stem.strip_prefix(kind));
-            policy.is_some_and(|policy| policy.is_empty() || policy.starts_with('-'))
-        });
-        of_kind
+        names
+            .filter(|name| self.is_ring_of_kind(name))
             .filter_map(|name| {
                 let sum = self.checksum(&self.arguments.swiftdir.join(&name))?;
                 Some((name, sum))
             })
             .collect()
+    }
+
+    fn is_ring_of_kind(&self, name: &str) -> bool {
+        let stem = name.strip_suffix(".ring.gz");
+        let policy = stem.and_then(|stem| stem.strip_prefix(self.scout.kind.word()));
+        policy.is_some_and(|policy| policy.is_empty() || policy.starts_with('-'))
     }
 
     fn checksum(&self, path: &Path) -> Option<String> {
