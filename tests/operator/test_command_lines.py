@@ -20,7 +20,7 @@ LINES = {
     "dispersion-populate": ["--container-o nosuch", "--no nosuch", "-P=x nosuch", "-- -P", "--ins nosuch", "--insecure=1", "--nope", "-P", "--container-suffix-start=x", "--object-suffix-start", "--cont", "-h"],
     "dispersion-report": ["-jdp nosuch", "--dump nosuch", "nosuch -j", "-jz", "--p nosuch", "--d nosuch", "--dump=1", "-P", "--part nosuch", "-dh"],
     "oldies": ["-a=1", "--ag 99999999", "-pa99999999", "-a -5x", "--age=", "--age", "-p=1", "--pids=1", "-pz", "-a 9999999 -- -z", "-a 9999999 x -p", "--he"],
-    "orphans": ["-a=1", "-wa99999999", "-r=/x -a 9999999", "--run=/x -a 9999999", "--run-dir= -a 9999999", "-k", "--wide=1", "-wz", "-a 9999999 -- -z", "-r. -kh"],
+    "orphans": ["-a=1", "-wa99999999", "-r=/x -a 9999999", "--run=/x -a 9999999", "--run-dir= -a 9999999", "-k", "--wide=1", "-wz", "-a 9999999 -- -z", "-kh"],
     "config": ["-c=1", "-c x", "-c", "--config=1 nope", "-wc 1 nope", "--s x nope", "--sw x nope", "-w=1", "--wsgi=1", "--nope", "nope -s", "nope -w", "-wh", ""],
     "reconciler-enqueue": ["-X=PUT", "-X", "-fX", "--op=FOO 0 /a/c/o 1", "--o put 0 /a/c/o 1", "-f=1", "--force=1", "--fo 0 /a/c", "-fX PUT 0 /a/c", "-XFOO", "--sw", "-fh", "--"],
     "ring-composer": ["", "-h", "x", "x nope", "--config x", "-v", "x compose -o r.gz", "x compose --output", "x compose --out=/nosuch/r a b", "-- x show", "x -- show", "x show extra"],

@@ -75,17 +75,18 @@ pub fn run(arguments: &OrphansArguments, world: &World, console: &mut Console<'_
     if !found.is_empty() {
         print(&found, arguments.wide, console)?;
     }
-    match arguments.kill.as_deref().filter(|word| !word.is_empty()) {
-        Some(_) if !known.unread.is_empty() => {
-            console.complain("No signal is sent: which processes are orphans is not known.")?;
-            Ok(ToolStatus::FAILURE)
-        }
-        Some(word) if !found.is_empty() => {
-            let ended = without_managed(found, &processes, console)?;
-            send(word, &ended, &processes, console)
-        }
-        _ => Ok(ToolStatus::SUCCESS),
+    let Some(word) = arguments.kill.as_deref().filter(|word| !word.is_empty()) else {
+        return Ok(ToolStatus::SUCCESS);
+    };
+    if found.is_empty() {
+        return Ok(ToolStatus::SUCCESS);
     }
+    let ended = without_managed(found, &processes, console)?;
+    if !ended.is_empty() && !known.unread.is_empty() {
+        console.complain("No signal is sent: which processes are orphans is not known.")?;
+        return Ok(ToolStatus::FAILURE);
+    }
+    send(word, &ended, &processes, console)
 }
 
 /// Leaves out what another program looks after, and names it.
