@@ -1,8 +1,9 @@
 //! A container's or an account's answer, which is held as a whole before anything is made of it.
 //!
 //! Comes in: the answer of a server that was found. Goes out: the same with its body in memory, or 503.
-//! Always holds: the answers that are being read at a time take no more than [`MOST_AT_ONCE`] together, whatever
-//! servers send; an answer that would take more than [`MOST_VALUES`] as values is no listing, and nobody reads it.
+//! Always holds: the answers that are being read at a time take no more room together than [`Shared`] has for them,
+//! whatever servers send; an answer that would take more than [`MOST_VALUES`] as values is no listing, and is not
+//! parsed.
 //! Deliberately absent: how long an answer stays until its client has it (`answer.rs` in `peer`), what the rows say.
 
 use crate::read::ReadSource;
@@ -14,8 +15,6 @@ use request_pipeline::{MemorySeat, NoRoom, Response, reply};
 
 /// Bytes of one answer: ten thousand of the longest names, each byte of them escaped, have half as many.
 const MOST: u64 = 128 << 20;
-/// Bytes of all answers that are being read.
-pub(crate) const MOST_AT_ONCE: u64 = 256 << 20;
 /// Bytes of the values that one answer may be read into; a listing of a million rows takes as many.
 const MOST_VALUES: u64 = 1 << 30;
 /// About what a value takes while its list grows, and what an object takes in addition.
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_is_told_from_listings() {
+    fn rubbish_is_no_listing() {
         assert!(!can_be_listing("{},".repeat(2 << 20).as_bytes()));
         assert!(!can_be_listing("[".repeat(8 << 20).as_bytes()));
         let name = format!("{}\\\"", "{[,".repeat(341));

@@ -1,7 +1,6 @@
 //! What all requests share: [`Shared`].
 
 use crate::info_cache::InfoCache;
-use crate::listing;
 use crate::nodes::Node;
 use crate::options::GatewayOptions;
 use crate::rings::Rings;
@@ -14,6 +13,9 @@ use request_pipeline::{ClientRequest, MemoryRoom, Response, SharedCache, reply};
 use settings::SortingMethod;
 use std::sync::Arc;
 use world::World;
+
+/// Bytes of all listings that are being read from servers.
+const MOST_OF_LISTINGS: u64 = 256 << 20;
 
 /// What all requests share.
 pub struct Shared {
@@ -59,7 +61,7 @@ impl Shared {
             measures,
             cache,
             write_clock,
-            listings: MemoryRoom::of(listing::MOST_AT_ONCE),
+            listings: MemoryRoom::of(MOST_OF_LISTINGS),
         })
     }
 

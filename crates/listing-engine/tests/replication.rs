@@ -388,7 +388,7 @@ fn metadata_that_no_gateway_could_read_are_not_taken() {
 
 /// They would win against every write until then.
 #[test]
-fn times_from_far_ahead_are_neither_taken_nor_told() {
+fn times_from_far_ahead_are_neither_taken_nor_sent() {
     const DAY: u64 = 24 * 60 * 60;
     for kind in [Kind::Account, Kind::Container] {
         let dir = tempfile::tempdir().unwrap();
@@ -411,9 +411,9 @@ fn times_from_far_ahead_are_neither_taken_nor_told() {
             (after.put_timestamp, after.delete_timestamp),
             (at(3 + DAY), at(4 + DAY))
         );
-        let told = after.without_far_ahead(at(2));
+        let sent = after.without_far_ahead(at(2));
         assert_eq!(
-            (told.put_timestamp, told.delete_timestamp),
+            (sent.put_timestamp, sent.delete_timestamp),
             (Timestamp::ZERO, Timestamp::ZERO)
         );
     }

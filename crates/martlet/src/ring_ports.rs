@@ -162,7 +162,7 @@ impl RingPorts {
                     Err(_) => {}
                 }
             }
-            // Nobody accepts what comes to sockets that are wanted no more.
+            // Connections to sockets that are wanted no more would wait in vain.
             received.clear();
             let pause = if wanting.iter().all(|port| open.contains(port)) {
                 LOOK_EVERY

@@ -48,8 +48,8 @@ pub struct Bulk {
     settings: BulkSettings,
     max_file_size: u64,
     clock: Arc<dyn Clock>,
-    /// For lists of names. Of its own, because nobody knows yet who sends them: strangers that fill it keep nobody from
-    /// anything else.
+    /// For lists of names. Of its own, because it is not known yet who sends them: strangers that fill it stop nothing
+    /// else.
     bodies: MemoryRoom,
 }
 

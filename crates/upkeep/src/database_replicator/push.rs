@@ -59,8 +59,8 @@ impl Push<'_> {
             hash: self.found.broker.location().hash_hex(),
         };
         let summary = self.found.info.summary.clone();
-        let said = summary.without_far_ahead(context.world.clock.now());
-        let pushed = match replica.ask(said.to_sync()).await {
+        let sent = summary.without_far_ahead(context.world.clock.now());
+        let pushed = match replica.ask(sent.to_sync()).await {
             Ok(response) if response.status == StatusCode::INSUFFICIENT_STORAGE => {
                 self.figures.lacks(node);
                 let file = self.found.broker.location().db_file();
