@@ -10,18 +10,11 @@ use crate::Info;
 use crate::wire::Summary;
 use vocabulary::Timestamp;
 
-/// Seconds that a time may be ahead of the clock here: more than clocks differ by that anybody looks after.
-const MOST_AHEAD: u64 = 24 * 60 * 60;
-
-fn is_far_ahead(time: Timestamp, now: Timestamp) -> bool {
-    time.seconds().saturating_sub(now.seconds()) > MOST_AHEAD
-}
-
 impl Summary {
     /// What of it is said and believed by a clock that shows `now`; times from far ahead become "never".
     pub fn without_far_ahead(mut self, now: Timestamp) -> Self {
         for time in [&mut self.put_timestamp, &mut self.delete_timestamp] {
-            if is_far_ahead(*time, now) {
+            if time.is_far_ahead(now) {
                 *time = Timestamp::ZERO;
             }
         }
@@ -35,11 +28,11 @@ pub(crate) fn complaint(info: &Info, now: Timestamp) -> Option<String> {
         ("put_timestamp", info.put_timestamp),
         ("delete_timestamp", info.delete_timestamp),
     ];
-    let (name, time) = times.into_iter().find(|(_, time)| is_far_ahead(*time, now))?;
+    let (name, time) = times.into_iter().find(|(_, time)| time.is_far_ahead(now))?;
     Some(format!(
         "its {name} {} is {} days ahead of this machine's clock; where other replicas have a sound one, move this \
          directory out of the way and replication brings it back",
         time.internal(),
-        (time.seconds() - now.seconds()) / MOST_AHEAD,
+        (time.seconds() - now.seconds()) / 86_400,
     ))
 }
