@@ -11,7 +11,7 @@
 //! | from configuration to storage services | `storage.rs` |
 //! | from configuration to upkeep | `upkeep.rs`; what has a gateway of its own: `upkeep/through_gateway.rs` |
 //! | figures for Prometheus | `metrics.rs` |
-//! | ring files | `rings.rs` |
+//! | ring files | `rings.rs`, `ring_file.rs` |
 //! | the operator's ring commands | `ring_tools.rs` |
 //! | certificates | `tls.rs`; those of a cluster: `cluster_tls.rs` |
 //! | threads, privileges, signals | `process.rs` |
@@ -38,6 +38,7 @@ mod process;
 mod program;
 mod proxy;
 mod recon_door;
+mod ring_file;
 mod ring_ports;
 mod ring_tools;
 mod rings;

@@ -11,17 +11,17 @@
 use crate::addresses;
 use crate::failure::CommandFailure;
 use crate::passed_on::Passing;
-use crate::rings::{modified, read};
+use crate::ring_file::RingFile;
 use peer::http_server::serve;
 use peer::{HttpService, ServerOptions};
+use placement::Ring;
 use settings::server::ServerCommon;
 use settings::{ObjectServerSettings, SwiftConf};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use tokio::sync::watch;
 use upkeep::LocalServer;
 use world::network::RealNetwork;
@@ -34,37 +34,30 @@ const AGAIN: Duration = Duration::from_millis(50);
 
 /// The ports that devices of this machine have, besides `bind_port`.
 pub struct RingPorts {
-    rings: Vec<RingFile>,
+    rings: Vec<PolicyRing>,
     here: LocalServer,
     common: ServerCommon,
     passing: Passing,
 }
 
 /// The ring of a policy.
-struct RingFile {
-    path: PathBuf,
-    /// When the file was last changed, as it was last looked at.
-    seen: Option<SystemTime>,
+struct PolicyRing {
+    file: RingFile,
     /// What it says of this machine; `None` until it could be read.
     ports: Option<BTreeSet<u16>>,
 }
 
-impl RingFile {
-    fn look(&mut self, here: &LocalServer) -> Result<(), CommandFailure> {
-        self.seen = modified(&self.path);
-        let ring = read(&self.path)?;
+impl PolicyRing {
+    fn take(&mut self, ring: &Ring, here: &LocalServer) {
         let own = ring.devices().filter(|device| here.serves(device));
         self.ports = Some(own.map(|device| device.port).collect());
-        Ok(())
     }
 
-    /// Looks again once the file has changed.
     fn look_again(&mut self, here: &LocalServer) {
-        if modified(&self.path) == self.seen {
-            return;
-        }
-        if let Err(failure) = self.look(here) {
-            tracing::warn!("{failure}; the ports known before stay in force");
+        match self.file.read_again() {
+            Some(Ok(ring)) => self.take(&ring, here),
+            Some(Err(failure)) => tracing::warn!("{failure}; the ports known before stay in force"),
+            None => {}
         }
     }
 }
@@ -93,13 +86,14 @@ impl RingPorts {
         let mut rings = Vec::new();
         for policy in swift.policies.iter() {
             let path = common.swift_dir.join(format!("{}.ring.gz", policy.index.ring_name()));
-            let (seen, ports) = (None, None);
-            let mut ring = RingFile { path, seen, ports };
-            match ring.look(&here) {
+            let (file, ports) = (RingFile::new(path), None);
+            let mut ring = PolicyRing { file, ports };
+            match ring.file.read() {
+                Ok(read) => ring.take(&read, &here),
                 Err(failure) if passing.is_successor() => {
                     tracing::error!("{failure}; the ports of the worker before are served until it can be read");
                 }
-                looked => looked?,
+                Err(failure) => return Err(failure),
             }
             rings.push(ring);
         }

@@ -1,16 +1,17 @@
 //! Ring files: read at start, read again when they change.
 //!
 //! Always holds: a file that has become unreadable leaves the ring in force as it is, with one
-//! warning per change.
+//! warning per change, until it can be read (`ring_file.rs`).
 
 use crate::failure::CommandFailure;
+use crate::ring_file::RingFile;
 use arc_swap::ArcSwap;
 use gateway::{LiveRing, Rings};
 use placement::Ring;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use vocabulary::{HashPrefix, Policies};
 use world::World;
 
@@ -19,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 /// The rings of a cluster and the files they came from.
 pub struct WatchedRings {
-    files: Vec<(PathBuf, LiveRing)>,
+    files: Vec<(RingFile, LiveRing)>,
 }
 
 impl WatchedRings {
@@ -27,9 +28,9 @@ impl WatchedRings {
     pub fn load(swift_dir: &Path, policies: &Policies, hash: &HashPrefix) -> Result<(Rings, Self), CommandFailure> {
         let mut files = Vec::new();
         let mut load = |name: &str| -> Result<LiveRing, CommandFailure> {
-            let path = swift_dir.join(format!("{name}.ring.gz"));
-            let ring = Arc::new(ArcSwap::from_pointee(read(&path)?));
-            files.push((path, ring.clone()));
+            let mut file = RingFile::new(swift_dir.join(format!("{name}.ring.gz")));
+            let ring = Arc::new(ArcSwap::from_pointee(file.read()?));
+            files.push((file, ring.clone()));
             Ok(ring)
         };
         let (account, container) = (load("account")?, load("container")?);
@@ -39,7 +40,7 @@ impl WatchedRings {
         }
         files
             .iter()
-            .for_each(|(path, ring)| tell_of_increase(path, None, &ring.load()));
+            .for_each(|(file, ring)| tell_of_increase(file.path(), None, &ring.load()));
         let rings = Rings {
             account,
             container,
@@ -52,23 +53,20 @@ impl WatchedRings {
     }
 
     /// Reads files that change from now on, for ever.
-    pub async fn watch(self, world: World) {
-        let mut seen: Vec<Option<SystemTime>> = self.files.iter().map(|(path, _)| modified(path)).collect();
+    pub async fn watch(mut self, world: World) {
         loop {
             world.clock.sleep(LOOK_EVERY).await;
-            for ((path, ring), seen) in self.files.iter().zip(&mut seen) {
-                let now = modified(path);
-                if now == *seen {
-                    continue;
-                }
-                *seen = now;
-                match read(path) {
-                    Ok(fresh) => {
-                        tell_of_increase(path, Some(&ring.load()), &fresh);
+            for (file, ring) in &mut self.files {
+                match file.read_again() {
+                    Some(Ok(fresh)) => {
+                        tell_of_increase(file.path(), Some(&ring.load()), &fresh);
                         ring.store(Arc::new(fresh));
-                        tracing::info!("{} has changed and is in force", path.display());
+                        tracing::info!("{} has changed and is in force", file.path().display());
                     }
-                    Err(error) => tracing::warn!("{error}; the ring read before stays in force"),
+                    Some(Err(error)) => {
+                        tracing::warn!("{error}; the ring read before stays in force until this one can be read");
+                    }
+                    None => {}
                 }
             }
         }
@@ -94,18 +92,4 @@ fn tell_of_increase(path: &Path, before: Option<&Ring>, now: &Ring) {
              found any more once it is"
         ),
     }
-}
-
-/// When the file was last changed; `None` where that cannot be said.
-pub fn modified(path: &Path) -> Option<SystemTime> {
-    std::fs::metadata(path).and_then(|meta| meta.modified()).ok()
-}
-
-/// The ring that stands in the file.
-pub fn read(path: &Path) -> Result<Ring, CommandFailure> {
-    let bytes = std::fs::read(path).map_err(CommandFailure::io("read the ring", path))?;
-    Ring::from_bytes(&bytes).map_err(|error| CommandFailure::Ring {
-        path: path.to_owned(),
-        error,
-    })
 }
