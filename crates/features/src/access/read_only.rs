@@ -7,6 +7,8 @@
 use request_pipeline::{ClientRequest, Feature, Next, Response, is_true, reply};
 use serde_json::{Value, json};
 use settings::gateway_filters::ReadOnlySettings;
+use std::borrow::Cow;
+use vocabulary::names::unquote;
 
 /// Swift's `read_only`.
 pub struct ReadOnly {
@@ -21,7 +23,7 @@ impl ReadOnly {
     }
 
     /// The account that the request would change.
-    fn changed<'a>(&self, request: &'a ClientRequest) -> Option<&'a str> {
+    fn changed<'a>(&self, request: &'a ClientRequest) -> Option<Cow<'a, str>> {
         let writes = match request.method.as_str() {
             "PUT" | "POST" | "COPY" => true,
             "DELETE" => !self.settings.allow_deletes,
@@ -34,7 +36,11 @@ impl ReadOnly {
         let elsewhere = request
             .header("destination-account")
             .filter(|_| request.method.as_str() == "COPY");
-        Some(elsewhere.unwrap_or(&entity.account))
+        Some(match elsewhere {
+            // As `copy` reads it, which refuses what is no text.
+            Some(account) => unquote(account).map_or(Cow::Borrowed(account), Cow::Owned),
+            None => Cow::Borrowed(&entity.account),
+        })
     }
 }
 
@@ -61,7 +67,7 @@ impl Feature for ReadOnly {
         let Some(account) = self.changed(&request) else {
             return next.run(request).await;
         };
-        let account = next.info().account(account).await;
+        let account = next.info().account(&account).await;
         let setting = account.sysmeta.get("read-only").filter(|setting| !setting.is_empty());
         match setting.map_or(self.settings.read_only, |setting| is_true(setting)) {
             false => next.run(request).await,
@@ -113,5 +119,14 @@ mod tests {
         }
         assert_eq!(asked(true, false, "", "GET", "/v1/a").await, 200);
         assert_eq!(asked(true, true, "", "DELETE", "/v1/a").await, 200);
+    }
+
+    #[test]
+    fn a_copy_changes_the_account_that_its_encoded_header_names() {
+        let feature = ReadOnly::new(ReadOnlySettings::default(), vec!["v1".into()]);
+        for (header, account) in [("AUTH%5Fb", "AUTH_b"), ("AUTH_b", "AUTH_b"), ("%ff", "%ff")] {
+            let request = with_headers(request("COPY", "/v1/a/c/o"), &[("destination-account", header)]);
+            assert_eq!(feature.changed(&request).as_deref(), Some(account));
+        }
     }
 }
