@@ -5,7 +5,8 @@
 //! has got: up to the first all servers have done their share, up to the second everything is there.
 //! Found are containers by their links in `sync_containers`, which the container server and the replicator keep.
 //! Always holds: a point is moved only behind rows that have been dealt with as it says, the second one
-//! never over a row that has failed; a container takes no longer than its share of time in a pass.
+//! never over a row that has failed; a container takes no longer than its share of time in a pass, and those of a
+//! cluster that does not answer wait for it once a minute together.
 //! Deliberately absent: the receiving side (`features`), and TLS.
 //! Tests: beside the code, `tests/interop/test_container_sync_sender.py`.
 
@@ -23,7 +24,7 @@ use crate::work_share::WorkShare;
 use futures_util::future::join_all;
 use listing_engine::{Broker, Error, Info, Location, ObjectRow, Row};
 use peer::Timeouts;
-use row::Carrier;
+use row::{Carrier, SilentClusters};
 use std::sync::Arc;
 use std::time::Duration;
 use target::SyncTarget;
@@ -96,6 +97,7 @@ impl ContainerSyncDaemon {
             proxies: options.proxies.clone(),
             timeouts: options.timeouts,
             failures: Arc::new(PeerFailures::new(NAME)),
+            silent: SilentClusters::default(),
         };
         Self {
             containers,
@@ -142,6 +144,12 @@ impl ContainerSyncDaemon {
     async fn sync(&self, device: &OpenDevice, task: &mut SyncTask) -> (ItemCount, bool) {
         let used = self.state.world().clock.elapsed().saturating_sub(task.began);
         if used >= self.options.container_time {
+            return (ItemCount::default(), false);
+        }
+        if self.carrier.is_silent(&task.target) {
+            let why = "not synced: its cluster did not answer a moment ago, and is left alone for a minute".to_owned();
+            let place = task.target.place();
+            self.carrier.failures.note_at(place, task.path.path(), why);
             return (ItemCount::default(), false);
         }
         let (broker, cursor, count) = (task.broker.clone(), task.cursor, self.options.concurrency.max(1));

@@ -12,9 +12,11 @@ use crate::internal_client::{InternalClient, InternalRequest, is_of_object};
 use crate::peer_failures::PeerFailures;
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::ObjectRow;
+use parking_lot::Mutex;
 use peer::message::header_names::{X_CUSTOMER_KEY_PROOF, X_NEWEST, X_POLICY_INDEX, X_TIMESTAMP};
 use peer::message::{Message, RawRequest, RequestContext};
 use peer::{Address, Body, Call, Meter, PeerError, Peers, Response, Timeouts};
+use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +27,10 @@ use world::World;
 
 /// No object takes longer, however slowly it moves.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// The longest wait for an answer to a request without a body.
+const LOOK_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a cluster that did not answer is left alone: one wait holds up the other containers, not one for each row.
+const REST: Duration = Duration::from_secs(60);
 /// Bytes read of answers that are ignored.
 const MAX_IGNORED: u64 = 64 << 10;
 
@@ -37,9 +43,37 @@ pub(super) struct Carrier {
     pub(super) proxies: Vec<HttpProxy>,
     pub(super) timeouts: Timeouts,
     pub(super) failures: Arc<PeerFailures>,
+    pub(super) silent: SilentClusters,
+}
+
+/// Where no answer came in time, and when.
+#[derive(Clone, Default)]
+pub(super) struct SilentClusters(Arc<Mutex<HashMap<(String, u16), Duration>>>);
+
+impl SilentClusters {
+    fn note(&self, target: &SyncTarget, now: Duration, is_silent: bool) {
+        let mut known = self.0.lock();
+        known.retain(|_, since| now.saturating_sub(*since) < REST);
+        let place = (target.host.clone(), target.port);
+        match is_silent {
+            true => drop(known.insert(place, now)),
+            false => drop(known.remove(&place)),
+        }
+    }
+
+    fn has(&self, target: &SyncTarget, now: Duration) -> bool {
+        let known = self.0.lock();
+        let since = known.get(&(target.host.clone(), target.port));
+        since.is_some_and(|since| now.saturating_sub(*since) < REST)
+    }
 }
 
 impl Carrier {
+    /// Whether the other side is to be left alone for now, as it did not answer in time.
+    pub(super) fn is_silent(&self, target: &SyncTarget) -> bool {
+        self.silent.has(target, self.world.clock.elapsed())
+    }
+
     /// Whether the other side has it now.
     pub(super) async fn carry(
         &self,
@@ -94,7 +128,7 @@ impl Carrier {
     ) -> Result<Option<&'static str>, Fault> {
         let newest = [row.content_type_timestamp, row.meta_timestamp].into_iter().flatten();
         let time = newest.fold(row.timestamp, Timestamp::max);
-        if self.is_there(target, row, time).await {
+        if self.is_there(target, row, time).await? {
             return Ok(None);
         }
         let mut get =
@@ -139,11 +173,16 @@ impl Carrier {
         }
     }
 
-    async fn is_there(&self, target: &SyncTarget, row: &ObjectRow, time: Timestamp) -> bool {
+    /// Whether the other side has it already. What else goes wrong than time shows when it is sent.
+    async fn is_there(&self, target: &SyncTarget, row: &ObjectRow, time: Timestamp) -> Result<bool, Fault> {
         let response = self
             .ask(target, Method::HEAD, &row.name, time, HeaderMap::new(), Body::empty())
             .await;
-        response.is_ok_and(|(response, _)| response.status().is_success() && time_of(response.headers()) >= time)
+        match response {
+            Ok((response, _)) => Ok(response.status().is_success() && time_of(response.headers()) >= time),
+            Err(error) if is_silence(&error) => Err(error.to_fault()),
+            Err(_) => Ok(false),
+        }
     }
 
     /// The status of the answer, and how much of the body was taken before it.
@@ -183,6 +222,10 @@ impl Carrier {
             Some(_) => target.whole(&path),
             None => path,
         };
+        let patience = match method {
+            Method::PUT => self.timeouts.response,
+            _ => self.timeouts.response.min(LOOK_PATIENCE),
+        };
         // What a client sends to a gateway, not a message between servers of one cluster.
         let request = Message::Raw(RawRequest {
             method,
@@ -198,8 +241,10 @@ impl Carrier {
             ..self.timeouts
         };
         let sending = self.peers.send(host, port, call, timeouts);
-        let response = while_it_moves(&self.world, self.timeouts.response, &sent, sending).await?;
-        Ok((response, sent.taken()))
+        let response = while_it_moves(&self.world, patience, &sent, sending).await;
+        let is_silent = response.as_ref().is_err_and(is_silence);
+        self.silent.note(target, self.world.clock.elapsed(), is_silent);
+        Ok((response?, sent.taken()))
     }
 
     /// Any of the proxies on the way, if there are some.
@@ -208,6 +253,10 @@ impl Carrier {
         let any = self.world.random.next_u64() % count;
         self.proxies.get(usize::try_from(any).ok()?)
     }
+}
+
+fn is_silence(error: &PeerError) -> bool {
+    matches!(error, PeerError::ConnectTimeout | PeerError::ResponseTimeout)
 }
 
 /// How much of a body has been taken.
@@ -319,10 +368,14 @@ mod tests {
     }
 
     async fn carried_of(proof: &'static str, status: u16, reads: bool, deleted: bool) -> bool {
+        carry(&carrier(proof, OtherSide { status, reads }), deleted).await
+    }
+
+    fn carrier(proof: &'static str, other_side: impl Service + 'static) -> Carrier {
         let world = World::real();
         let mut peers = Peers::new(world.clone());
-        peers.register("127.0.0.1", 80, Arc::new(OtherSide { status, reads }));
-        let carrier = Carrier {
+        peers.register("127.0.0.1", 80, Arc::new(other_side));
+        Carrier {
             client: InternalClient::new(world.clone(), Arc::new(Source(proof)), "test", 1),
             world,
             peers: Arc::new(peers),
@@ -332,20 +385,59 @@ mod tests {
                 response: PATIENCE,
             },
             failures: Arc::new(PeerFailures::new(NAME)),
-        };
+            silent: SilentClusters::default(),
+        }
+    }
+
+    fn target() -> SyncTarget {
         let known = SyncPeers {
             allowed_hosts: vec!["127.0.0.1".into()],
             ..SyncPeers::default()
         };
-        let target = known.resolve("http://127.0.0.1/v1/a/c", "key").unwrap();
+        known.resolve("http://127.0.0.1/v1/a/c", "key").unwrap()
+    }
+
+    async fn carry(carrier: &Carrier, deleted: bool) -> bool {
         let row = ObjectRow {
             deleted,
             ..ObjectRow::deleted("o", TIME.parse().unwrap(), PolicyIndex(0))
         };
         let container = EntityPath::account("a").with_container("c");
         carrier
-            .carry(&Statsd::default(), &target, &container, PolicyIndex(0), &row)
+            .carry(&Statsd::default(), &target(), &container, PolicyIndex(0), &row)
             .await
+    }
+
+    /// Answers nothing.
+    struct Hung;
+
+    #[async_trait::async_trait]
+    impl Service for Hung {
+        async fn call(&self, _: Call) -> Response {
+            pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cluster_that_does_not_answer_is_waited_for_once_and_left_alone_for_a_while() {
+        for deleted in [false, true] {
+            let mut hung = carrier("", Hung);
+            let began = tokio::time::Instant::now();
+            assert!(!hung.is_silent(&target()) && !carry(&hung, deleted).await);
+            assert!(began.elapsed() < LOOK_PATIENCE * 3 / 2, "{:?}", began.elapsed());
+            assert!(hung.is_silent(&target()));
+            let later = hung.world.clock.elapsed() + REST;
+            assert!(!hung.silent.has(&target(), later));
+            hung.peers = carrier(
+                "",
+                OtherSide {
+                    status: 201,
+                    reads: true,
+                },
+            )
+            .peers;
+            assert!(carry(&hung, false).await && !hung.is_silent(&target()));
+        }
     }
 
     #[tokio::test]
