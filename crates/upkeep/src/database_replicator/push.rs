@@ -157,8 +157,7 @@ impl Push<'_> {
         if their_greatest < 0 {
             return Ok(());
         }
-        let response = replica.ask(vec![json!("get_shard_ranges")]).await?.success()?;
-        let ranges: Option<Vec<Value>> = read(&response.body);
+        let ranges: Option<Vec<Value>> = read(&replica.shard_ranges().await?);
         let ranges: Option<Vec<ShardRange>> = ranges.and_then(|list| list.iter().map(ShardRange::from_json).collect());
         let ranges = ranges.ok_or_else(|| Fault::peer("its shard ranges cannot be read"))?;
         self.ours(move |broker| broker.merge_shard_ranges(&ranges)).await

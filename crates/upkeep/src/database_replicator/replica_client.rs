@@ -12,15 +12,18 @@ use peer::message::ReplicateDatabase;
 use peer::message::header_names::X_MARTLET_TAKES;
 use peer::{Body, BodyError, Call, OFFER_VALUE, PartitionTarget, Timeouts};
 use placement::Device;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vocabulary::{Fault, Partition};
 use world::World;
 use world::files::Purpose;
 
-/// The most bytes of an answer.
-const MAX_ANSWER: u64 = 64 << 20;
+/// The most bytes of an answer, of which there are as many at a time as databases are worked at: a summary with a
+/// hundred thousand items of metadata has half as many.
+const MAX_ANSWER: u64 = 16 << 20;
+/// The same of a list of shard ranges.
+const MAX_SHARD_RANGES: u64 = 64 << 20;
 /// Bytes of a database read at a time.
 const PIECE: usize = 1 << 20;
 /// The slowest transfer that is waited for, in bytes per second.
@@ -71,7 +74,15 @@ impl ReplicaClient<'_> {
         patience: Duration,
     ) -> Result<ReplicaResponse, Fault> {
         let body = Value::Array(arguments).to_string();
-        self.send(Body::whole(body), None, patience).await
+        self.send(Body::whole(body), None, patience, MAX_ANSWER).await
+    }
+
+    /// Asks for its shard ranges.
+    pub(super) async fn shard_ranges(&self) -> Result<Bytes, Fault> {
+        let patience = self.context.ring_client.timeouts.response;
+        let question = Body::whole(json!(["get_shard_ranges"]).to_string());
+        let answer = self.send(question, None, patience, MAX_SHARD_RANGES).await?;
+        Ok(answer.success()?.body)
     }
 
     /// Sends the file `path`, to be called `name` there.
@@ -83,7 +94,7 @@ impl ReplicaClient<'_> {
         world.spawn(reading);
         let patience = self.context.ring_client.timeouts.response + Duration::from_secs(length / SLOWEST);
         let name = HeaderValue::from_str(name).map_err(|error| Fault::caller(error.to_string()))?;
-        self.send(body, Some(name), patience).await?.success()?;
+        self.send(body, Some(name), patience, MAX_ANSWER).await?.success()?;
         Ok(())
     }
 
@@ -92,6 +103,7 @@ impl ReplicaClient<'_> {
         body: Body,
         database: Option<HeaderValue>,
         patience: Duration,
+        most: u64,
     ) -> Result<ReplicaResponse, Fault> {
         let ring_client = &self.context.ring_client;
         let replicate = ReplicateDatabase {
@@ -111,7 +123,7 @@ impl ReplicaClient<'_> {
         let (ip, port) = (&self.node.replication_ip, self.node.replication_port);
         let response = ring_client.peers.send(ip, port, call, timeouts).await;
         let (head, body) = response.map_err(|error| error.to_fault())?.into_parts();
-        let body = self.context.world.timeout(patience, body.collect(MAX_ANSWER)).await;
+        let body = self.context.world.timeout(patience, body.collect(most)).await;
         let body = body.map_err(|_| Fault::peer("no end of the answer in time"))?;
         Ok(ReplicaResponse {
             status: head.status,
