@@ -55,6 +55,11 @@ impl Authority {
         Ok(Self { certificate, key })
     }
 
+    /// The point of its public key.
+    pub(super) fn public_key(&self) -> &[u8] {
+        self.key.public_key_raw()
+    }
+
     /// The key in PEM.
     pub(super) fn key(&self) -> String {
         self.key.serialize_pem()

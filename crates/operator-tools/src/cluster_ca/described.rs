@@ -19,8 +19,12 @@ pub(super) struct DescribedCertificate {
     is_authority: bool,
     roles: ClusterRoles,
     addresses: Vec<String>,
-    /// In seconds since 1970.
+    /// When it begins, in seconds since 1970.
+    pub(super) from: u64,
+    /// When it ends, in seconds since 1970.
     pub(super) until: u64,
+    /// The point of its public key.
+    pub(super) public_key: Vec<u8>,
     /// Its number, the bytes as they stand there.
     pub(super) serial: Vec<u8>,
 }
@@ -62,7 +66,9 @@ impl DescribedCertificate {
             is_authority: certificate.is_ca(),
             roles: ClusterRoles::of_certificate(&der.into()),
             addresses: addresses.collect(),
+            from: u64::try_from(certificate.validity().not_before.timestamp()).unwrap_or(0),
             until: u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0),
+            public_key: certificate.public_key().subject_public_key.data.to_vec(),
             serial: certificate.raw_serial().to_vec(),
         }
     }

@@ -14,6 +14,7 @@ use super::authority::{Authority, cluster_of};
 use super::described::DescribedCertificate;
 use super::revocation::RevocationList;
 use durable_fs::{Locked, StorageDevice, write_file_atomically, write_private_file_atomically};
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -48,6 +49,15 @@ impl TrustedAuthority {
     pub(super) fn cluster_name(&self) -> String {
         cluster_of(&self.described.name).to_owned()
     }
+}
+
+/// Certificates in files.
+#[derive(Default)]
+pub(super) struct FoundCertificates {
+    /// With the file of each.
+    pub(super) whole: Vec<(PathBuf, DescribedCertificate)>,
+    /// What is wrong with files that hold none.
+    pub(super) damaged: Vec<CaFailure>,
 }
 
 /// The files of an authority.
@@ -125,14 +135,14 @@ impl<'w> CaFolder<'w> {
         self.exists(&self.bundle())
     }
 
-    /// The greatest number of an authority, trusted or not; 0 when there is none.
-    fn highest(&self) -> Result<u32, CaFailure> {
+    /// The numbers of all authorities, trusted or not.
+    fn numbers(&self) -> Result<BTreeSet<u32>, CaFailure> {
         let names = names(self.world, &self.path)?;
         let numbers = names.iter().filter_map(|name| {
             let number = name.strip_prefix("authority-")?.strip_suffix(".pem")?;
-            number.parse::<u32>().ok()
+            number.parse().ok()
         });
-        Ok(numbers.max().unwrap_or(0))
+        Ok(numbers.collect())
     }
 
     /// Writes an authority and trusts it besides those that are trusted.
@@ -158,9 +168,10 @@ impl<'w> CaFolder<'w> {
     pub(super) fn trusted(&self) -> Result<Vec<TrustedAuthority>, CaFailure> {
         let bundle = certificates(self.world, &self.bundle())?;
         let mut all = Vec::new();
-        for number in 1..=self.highest()? {
+        for number in self.numbers()? {
             let path = self.files(number).certificate;
             if !self.exists(&path)? {
+                // `authority-01.pem`, say.
                 continue;
             }
             let pem = read(self.world, &path)?;
@@ -195,10 +206,20 @@ impl<'w> CaFolder<'w> {
         let key = self.files(known.number).key;
         let authority = Authority::read(known.pem.clone(), &read(self.world, &key)?);
         // The library's words might quote what it read.
-        authority.map_err(|_| CaFailure::Damaged {
-            path: key,
+        let authority = authority.map_err(|_| CaFailure::Damaged {
+            path: key.clone(),
             reason: "it is no private key in PEM".into(),
-        })
+        })?;
+        match authority.public_key() == known.described.public_key {
+            true => Ok(authority),
+            false => Err(CaFailure::Damaged {
+                path: key,
+                reason: format!(
+                    "it is not the key of {}; restore the one made with it",
+                    known.path.display()
+                ),
+            }),
+        }
     }
 
     /// Trusts these alone from now on, apart from what they have revoked.
@@ -245,13 +266,13 @@ impl<'w> CaFolder<'w> {
         if !self.exists(&issued)? {
             return Ok(None);
         }
+        // What is no certificate cannot be revoked, and is worth nothing.
+        let known = certificates(self.world, &issued).unwrap_or_default();
+        let Some(before) = known.first() else {
+            return Ok(None);
+        };
         let text = read(self.world, &issued)?;
-        let (before, pem) = certificates(self.world, &issued)?
-            .into_iter()
-            .zip(certificate_in(&text))
-            .next()
-            .unzip();
-        let (Some(before), Some(pem)) = (before, pem) else {
+        let Some(pem) = certificate_in(&text) else {
             return Ok(None);
         };
         let replaced = self.path.join(REPLACED);
@@ -261,23 +282,26 @@ impl<'w> CaFolder<'w> {
         Ok(Some(path))
     }
 
-    /// Certificates that have been issued, in the order of their names.
-    pub(super) fn issued(&self) -> Result<Vec<(PathBuf, DescribedCertificate)>, CaFailure> {
+    /// What has been issued, in the order of the names.
+    pub(super) fn issued(&self) -> Result<FoundCertificates, CaFailure> {
         let issued = self.path.join(ISSUED);
         if !self.exists(&issued)? {
-            return Ok(vec![]);
+            return Ok(FoundCertificates::default());
         }
-        let mut found = Vec::new();
+        let mut found = FoundCertificates::default();
         for name in names(self.world, &issued)?
             .into_iter()
             .filter(|name| name.ends_with(".pem"))
         {
             let path = issued.join(name);
-            found.extend(
-                certificates(self.world, &path)?
-                    .into_iter()
-                    .map(|one| (path.clone(), one)),
-            );
+            match certificates(self.world, &path) {
+                Ok(known) => found.whole.extend(known.into_iter().map(|one| (path.clone(), one))),
+                Err(CaFailure::Damaged { path, reason }) => found.damaged.push(CaFailure::Damaged {
+                    path,
+                    reason: format!("{reason}; delete it, or issue it again with --replace"),
+                }),
+                Err(other) => return Err(other),
+            }
         }
         Ok(found)
     }

@@ -24,8 +24,7 @@ mod validity;
 use crate::console::{Console, ToolStatus};
 use authority::{Authority, WantedCertificate};
 use clap::{Args, Subcommand};
-use described::DescribedCertificate;
-use folder::CaFolder;
+use folder::{CaFolder, FoundCertificates, TrustedAuthority};
 use peer::{ClusterRole, ClusterRoles};
 use std::io;
 use std::net::IpAddr;
@@ -240,6 +239,7 @@ fn issue(arguments: &IssueArguments, world: &World) -> Result<Vec<String>, CaFai
     let folder = CaFolder::open(world, &arguments.folder)?;
     let _lock = folder.lock()?;
     let (newest, authority) = folder.issuing()?;
+    check_begun(&newest, world.clock.now().seconds())?;
     let roles: ClusterRoles = arguments.role.iter().copied().collect();
     let mut lines = Vec::new();
     if arguments.address.is_empty() && roles.iter().any(ClusterRole::is_server) {
@@ -281,6 +281,22 @@ fn issue(arguments: &IssueArguments, world: &World) -> Result<Vec<String>, CaFai
     Ok(lines)
 }
 
+/// Refuses an authority whose certificates no node would take now.
+fn check_begun(authority: &TrustedAuthority, now: u64) -> Result<(), CaFailure> {
+    let (path, day) = (authority.path.display(), described::day);
+    if authority.ends <= now {
+        let ended = day(authority.ends);
+        let remedy = "`martlet cluster-ca rotate` makes another one, with which nodes need new certificates";
+        return Err(CaFailure::Refused(format!("{path} ended on {ended}: {remedy}")));
+    }
+    if authority.described.from > now {
+        let begins = day(authority.described.from);
+        let why = "until then no node takes what it issues; is this machine's clock right?";
+        return Err(CaFailure::Refused(format!("{path} begins on {begins}: {why}")));
+    }
+    Ok(())
+}
+
 fn rotate(arguments: &RotateArguments, world: &World) -> Result<Vec<String>, CaFailure> {
     let folder = CaFolder::open(world, &arguments.folder)?;
     let _lock = folder.lock()?;
@@ -293,7 +309,12 @@ fn rotate(arguments: &RotateArguments, world: &World) -> Result<Vec<String>, CaF
             arguments.folder.display()
         )));
     }
-    let number = newest.number + 1;
+    let number = newest.number.checked_add(1).ok_or_else(|| {
+        let path = newest.path.display();
+        CaFailure::Refused(format!(
+            "{path} has the last number that there is; move it out of the folder"
+        ))
+    })?;
     let name = newest.cluster_name();
     let made = Authority::make(&name, number, Validity::of_days(world, arguments.days))?;
     let written = folder.add(number, &made)?;
@@ -323,8 +344,12 @@ fn drop_older(arguments: &DropArguments, world: &World) -> Result<Vec<String>, C
             "one authority is trusted; there is none to drop".into(),
         ));
     }
-    let behind: Vec<String> = folder
-        .issued()?
+    let issued = folder.issued()?;
+    if let Some(damaged) = issued.damaged.into_iter().next().filter(|_| !arguments.force) {
+        return Err(damaged);
+    }
+    let behind: Vec<String> = issued
+        .whole
         .into_iter()
         .filter(|(_, certificate)| !certificate.is_issued_by(&newest.described))
         .map(|(path, _)| path.display().to_string())
@@ -401,7 +426,11 @@ fn show(arguments: &ShowArguments, world: &World, console: &mut Console<'_>) -> 
     for path in &arguments.paths {
         match certificates_at(world, path) {
             Ok(found) => {
-                for (path, certificate) in found {
+                for failure in found.damaged {
+                    console.complain(failure)?;
+                    status = ToolStatus::FAILURE;
+                }
+                for (path, certificate) in found.whole {
                     console.say(format_args!("{}: {}", path.display(), certificate.line(now)))?;
                     if certificate.until <= soon {
                         status = ToolStatus::FAILURE;
@@ -417,15 +446,20 @@ fn show(arguments: &ShowArguments, world: &World, console: &mut Console<'_>) -> 
     Ok(status)
 }
 
-fn certificates_at(world: &World, path: &Path) -> Result<Vec<(PathBuf, DescribedCertificate)>, CaFailure> {
+/// The certificates of a file, or of a folder, with what is damaged there.
+fn certificates_at(world: &World, path: &Path) -> Result<FoundCertificates, CaFailure> {
     let is_folder = world.files.open_directory(path).is_ok();
     if !is_folder {
         let found = folder::certificates(world, path)?;
-        return Ok(found.into_iter().map(|found| (path.to_owned(), found)).collect());
+        return Ok(FoundCertificates {
+            whole: found.into_iter().map(|found| (path.to_owned(), found)).collect(),
+            damaged: vec![],
+        });
     }
     let folder = CaFolder::open(world, path)?;
+    let mut found = folder.issued()?;
     let authorities = folder.trusted()?.into_iter();
-    let mut found: Vec<_> = authorities.map(|known| (known.path, known.described)).collect();
-    found.extend(folder.issued()?);
+    let authorities = authorities.map(|known| (known.path, known.described));
+    found.whole.splice(0..0, authorities);
     Ok(found)
 }

@@ -278,3 +278,84 @@ fn a_certificate_is_revoked_for_good() {
     assert!(output.lines().any(is_revoked), "{output}");
     assert!(ca.tls(&ca.read("issued/n.pem"), &ca.read("authorities.pem")).is_err());
 }
+
+#[test]
+fn a_key_of_another_authority_signs_nothing() {
+    let (ca, other) = (Ca::new(), Ca::new());
+    ca.run("make DIR --name lab");
+    other.run("make DIR --name lab");
+    ca.run("issue DIR --name n --role proxy");
+    let (before, bundle) = (ca.read("issued/n.pem"), ca.read("authorities.pem"));
+    std::fs::copy(other.path("authority-1.key"), ca.path("authority-1.key")).unwrap();
+    for line in [
+        "issue DIR --name n --role proxy --replace",
+        "issue DIR --name m --role proxy",
+        "revoke DIR DIR/issued/n.pem",
+        "rotate DIR",
+    ] {
+        let text = ca.fails(line);
+        assert!(
+            text.contains("authority-1.key: it is not the key of") && text.contains("restore"),
+            "{text}"
+        );
+    }
+    assert_eq!((ca.read("issued/n.pem"), ca.read("authorities.pem")), (before, bundle));
+    assert!(!ca.path("issued/m.pem").exists() && !ca.path("authority-1.crl").exists());
+}
+
+/// Shows this many seconds since 1970.
+struct StoppedClock(u64);
+
+impl world::Clock for StoppedClock {
+    fn now(&self) -> vocabulary::Timestamp {
+        vocabulary::Timestamp::from_seconds(self.0)
+    }
+
+    fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+
+    fn sleep(&self, _: std::time::Duration) -> world::BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[test]
+fn an_authority_that_has_ended_or_not_begun_issues_nothing() {
+    const MADE: u64 = 1_800_000_000;
+    const DAY: u64 = 24 * 3600;
+    let mut ca = Ca::new();
+    ca.world.clock = std::sync::Arc::new(StoppedClock(MADE));
+    ca.run("make DIR --days 10");
+    ca.run("issue DIR --name n --role proxy");
+    let before = ca.read("issued/n.pem");
+    for (now, expected) in [(MADE + 11 * DAY, "rotate"), (MADE - DAY, "clock")] {
+        ca.world.clock = std::sync::Arc::new(StoppedClock(now));
+        let text = ca.fails("issue DIR --name n --role proxy --replace");
+        assert!(text.contains("authority-1.pem") && text.contains(expected), "{text}");
+    }
+    assert_eq!(ca.read("issued/n.pem"), before);
+}
+
+#[test]
+fn a_damaged_file_of_a_node_is_named_and_can_be_replaced() {
+    let ca = Ca::new();
+    ca.run("make DIR");
+    ca.run("issue DIR --name good --role proxy");
+    ca.run("issue DIR --name bad --role proxy");
+    for damage in ["", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+        std::fs::write(ca.path("issued/bad.pem"), damage).unwrap();
+        let shown = ca.fails("show DIR");
+        assert!(
+            shown.contains("good, role proxy") && shown.contains("issued/bad.pem: "),
+            "{shown}"
+        );
+        assert!(shown.contains("--replace"), "{shown}");
+        ca.run("issue DIR --name bad --role proxy --replace");
+        assert!(ca.run("show DIR").contains("bad, role proxy"));
+    }
+    // A number that could not be counted to.
+    std::fs::copy(ca.path("authority-1.pem"), ca.path("authority-4294967295.pem")).unwrap();
+    ca.run("show DIR");
+    assert!(ca.try_run("rotate DIR").is_err());
+}
