@@ -14,14 +14,14 @@ def holds(container, time, objects="1", size="10", deleted="0", account="/a", **
 
 def look(path="/a"):
     return [Call("HEAD", path), Call("GET", path), Call("GET", path + "?format=json")]
-T1, T9 = "1500000001.00000", "1500000009.00000"
-ITEM = {"ROWID": 3, "name": "p", "put_timestamp": "1500000006.00000", "delete_timestamp": "0", "object_count": 1, "bytes_used": 2, "deleted": 0, "storage_policy_index": 0}
+T1, T9 = "4000000001.00000", "4000000009.00000"
+ITEM = {"ROWID": 3, "name": "p", "put_timestamp": "4000000006.00000", "delete_timestamp": "0", "object_count": 1, "bytes_used": 2, "deleted": 0, "storage_policy_index": 0}
 
 
 STORIES = {
     "replicas": [
         Call("PUT", "/repl", "5", {"X-Account-Meta-Colour": "blue"}), replicate("/repl", "sync", 5, "f" * 32, "other", T1, T9, "0", ""),
-        replicate("/repl", "sync", 5, "f" * 32, "other", T1, T9, "0", '{"X-Account-Meta-New": ["v", "1500000009.00000"]}'),
+        replicate("/repl", "sync", 5, "f" * 32, "other", T1, T9, "0", '{"X-Account-Meta-New": ["v", "4000000009.00000"]}'),
         replicate("/repl", "sync", 5), replicate("/repl", "nonsense"), replicate("/repl"), replicate("/none", "sync", 5, "f" * 32, "other", T1, T9, "0", ""),
         replicate("/repl", "merge_items", [ITEM, {**ITEM, "ROWID": 4, "name": "gone", "delete_timestamp": T9, "object_count": 0, "bytes_used": 0, "deleted": 1}], "other"),
         replicate("/repl", "merge_items", [{**ITEM, "put_timestamp": T1, "object_count": 5}, {**ITEM, "ROWID": 2, "name": "q", "storage_policy_index": 1}], "third"),

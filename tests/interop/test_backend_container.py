@@ -20,16 +20,16 @@ def row(path, time, method="PUT", **headers):
 
 def look(path=C, query=""):
     return [Call("HEAD", path), Call("GET", path + query), Call("GET", path + "?format=json" + query.replace("?", "&"))]
-T1, T9 = "1500000001.00000", "1500000009.00000"
-ITEM = {"ROWID": 3, "name": "p", "created_at": "1500000006.00000", "size": 4, "content_type": "t", "etag": "x", "deleted": 0, "storage_policy_index": 0}
-SHARD = {"name": ".shards_a/c-1", "timestamp": "1500000006.00000", "lower": "a", "upper": "m", "object_count": 1, "bytes_used": 2, "meta_timestamp": "1500000006.00000",
-         "deleted": 0, "state": 20, "state_timestamp": "1500000006.00000", "epoch": None, "reported": 0, "tombstones": -1}
+T1, T9 = "4000000001.00000", "4000000009.00000"
+ITEM = {"ROWID": 3, "name": "p", "created_at": "4000000006.00000", "size": 4, "content_type": "t", "etag": "x", "deleted": 0, "storage_policy_index": 0}
+SHARD = {"name": ".shards_a/c-1", "timestamp": "4000000006.00000", "lower": "a", "upper": "m", "object_count": 1, "bytes_used": 2, "meta_timestamp": "4000000006.00000",
+         "deleted": 0, "state": 20, "state_timestamp": "4000000006.00000", "epoch": None, "reported": 0, "tombstones": -1}
 
 
 STORIES = {
     "replicas": [
         made("/a/repl", "5", **{"X-Container-Meta-Colour": "blue"}), row("/a/repl/o", "6"), replicate("/a/repl", "sync", 5, "f" * 32, "other", T1, T9, "0", ""),
-        replicate("/a/repl", "sync", 5, "f" * 32, "other", T1, T9, "0", '{"X-Container-Meta-New": ["v", "1500000009.00000"]}', T1, 1, 0),
+        replicate("/a/repl", "sync", 5, "f" * 32, "other", T1, T9, "0", '{"X-Container-Meta-New": ["v", "4000000009.00000"]}', T1, 1, 0),
         replicate("/a/repl", "sync", 5), replicate("/a/repl", "nonsense"), replicate("/a/repl"), replicate("/a/none", "sync", 5, "f" * 32, "other", T1, T9, "0", ""),
         replicate("/a/none", "merge_items", [], "x"), replicate("/a/repl", "merge_items", [ITEM, {**ITEM, "ROWID": 4, "name": "gone", "deleted": 1}], "other"),
         replicate("/a/repl", "merge_items", [{**ITEM, "created_at": T1, "etag": "older"}, {**ITEM, "ROWID": 2, "name": "o", "size": 77}], "third"),
@@ -38,7 +38,7 @@ STORIES = {
         replicate("/a/repl", "merge_syncs", [{"remote_id": "fourth", "sync_point": 9}, {"remote_id": "other", "sync_point": 2}]),
         replicate("/a/repl", "merge_shard_ranges", [SHARD], "other"), replicate("/a/repl", "merge_shard_ranges", [{**SHARD, "object_count": 7, "meta_timestamp": T9}], "other"),
         replicate("/a/repl", "get_shard_ranges"), replicate("/a/repl", "complete_rsync", "nofile"), replicate("/a/repl", "rsync_then_merge", "nofile"),
-        replicate("/a/repl", "sync", 5, "f" * 32, "other", T1, "1500000007.00000", "1500000020.00000", "", T9, 0, 1), *look("/a/repl"),
+        replicate("/a/repl", "sync", 5, "f" * 32, "other", T1, "4000000007.00000", "4000000020.00000", "", T9, 0, 1), *look("/a/repl"),
         Call("REPLICATE", "/", body=b"[]", level="status"), Call("REPLICATE", "/nothash", body=b'["sync"]', level="status"), replicate("/a/repl", "sync", 5, device="sdb9"),
     ],
     "replicas that disagree about the policy": [
@@ -56,8 +56,8 @@ STORIES = {
         made("/a/r"), row("/a/r/o", "6"), *look("/a/r"), row("/a/r/o", "5", **{"X-Size": "99"}), *look("/a/r"),
         row("/a/r/o", "7", **{"X-Size": "4"}), *look("/a/r"), row("/a/r/o", "6.5", "DELETE"), *look("/a/r"), row("/a/r/o", "8", "DELETE"), *look("/a/r"),
         row("/a/r/%C3%BC/b", "9"), row("/a/r/o", "10", **{"X-Content-Type": "text/x;swift_bytes=500;charset=x"}), *look("/a/r"),
-        row("/a/r/o", "11", **{"X-Content-Type-Timestamp": "1500000012.00000", "X-Meta-Timestamp": "1500000013.00000"}), *look("/a/r"),
-        row("/a/r/off", "1500000005.00000_0000000000000002"), *look("/a/r"),
+        row("/a/r/o", "11", **{"X-Content-Type-Timestamp": "4000000012.00000", "X-Meta-Timestamp": "4000000013.00000"}), *look("/a/r"),
+        row("/a/r/off", "4000000005.00000_0000000000000002"), *look("/a/r"),
     ],
     "row refusals": [
         made("/a/rr"), Call("PUT", "/a/rr/o", "6", level="status", also=(400,)), Call("PUT", "/a/rr/o", "6", {**ROW, "X-Size": "x"}, level="status", also=(400,)), row("/a/rr/o", "never"),

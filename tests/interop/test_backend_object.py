@@ -36,9 +36,9 @@ STORIES = {
         put("t", "0000000006.00000"), Call("GET", O + "t"),
     ],
     "offsets": [
-        put("off", "1500000005.00000_0000000000000001"), put("off", "1500000005.00000"), Call("HEAD", O + "off"),
-        put("off", "1500000005.00000_0000000000000002"), Call("HEAD", O + "off"),
-        Call("DELETE", O + "off", "1500000005.00000_00000000000000ff"), Call("HEAD", O + "off"),
+        put("off", "4000000005.00000_0000000000000001"), put("off", "4000000005.00000"), Call("HEAD", O + "off"),
+        put("off", "4000000005.00000_0000000000000002"), Call("HEAD", O + "off"),
+        Call("DELETE", O + "off", "4000000005.00000_00000000000000ff"), Call("HEAD", O + "off"),
     ],
     "metadata": [
         put("m", "5", **{"X-Object-Meta-Colour": "blue", "X-Object-Meta-Uni": "çødé", "X-Object-Sysmeta-S": "sys",
@@ -69,9 +69,9 @@ STORIES = {
         put("c", "5", **{"If-None-Match": "*"}), put("c", "6", **{"If-None-Match": "*"}), Call("HEAD", O + "c"),
         Call("GET", O + "c", headers={"If-Match": "900150983cd24fb0d6963f7d28e17f72"}),
         Call("GET", O + "c", headers={"If-Match": "x"}), Call("GET", O + "c", headers={"If-None-Match": "*"}),
-        Call("HEAD", O + "c", headers={"If-Modified-Since": "Fri, 14 Jul 2017 02:40:09 GMT"}),
-        Call("GET", O + "c", headers={"If-Modified-Since": "Fri, 14 Jul 2017 02:40:01 GMT"}),
-        Call("GET", O + "c", headers={"If-Unmodified-Since": "Fri, 14 Jul 2017 02:40:01 GMT"}),
+        Call("HEAD", O + "c", headers={"If-Modified-Since": "Tue, 02 Oct 2096 07:06:49 GMT"}),
+        Call("GET", O + "c", headers={"If-Modified-Since": "Tue, 02 Oct 2096 07:06:41 GMT"}),
+        Call("GET", O + "c", headers={"If-Unmodified-Since": "Tue, 02 Oct 2096 07:06:41 GMT"}),
         Call("GET", O + "c", headers={"X-If-Delete-At": "1"}),
     ],
     "ranges": [put("r", "5", b"0123456789")] + [

@@ -12,7 +12,6 @@ use crate::listing;
 use crate::read;
 use crate::shared::{Shared, VERBS, method_not_allowed};
 use crate::write_clock::WriteTime;
-use crate::write_order::without_far_ahead;
 use http::header::{HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use peer::message::header_names::X_PUT_TIMESTAMP;
@@ -177,12 +176,6 @@ async fn send(shared: &Arc<Shared>, question: Question, mut time: WriteTime, acc
         };
         // A client that hangs up must not leave what was true before in the caches.
         let replies = fan_out::to_its_end(shared, work).await.unwrap_or_default();
-        let replies = without_far_ahead(
-            &method,
-            replies,
-            quorum::size(route.replicas()),
-            shared.world.clock.now(),
-        );
         let answered = (replies.len(), route.replicas());
         match time.is_final(&shared.write_clock, &EntityPath::account(account), &replies, answered) {
             Ok(true) => {

@@ -14,7 +14,6 @@ use crate::read;
 use crate::route::Route;
 use crate::shared::{Shared, VERBS, method_not_allowed};
 use crate::write_clock::{WriteTime, header_timestamp};
-use crate::write_order::without_far_ahead;
 use http::Method;
 use http::header::{HeaderMap, HeaderValue};
 use peer::message::header_names::{
@@ -198,7 +197,6 @@ async fn send(
         };
         // A client that hangs up must not leave an old ACL in the caches.
         let replies = fan_out::to_its_end(shared, work).await.unwrap_or_default();
-        let replies = without_far_ahead(&method, replies, quorum::size(replicas), shared.world.clock.now());
         let answered = (replies.len(), replicas);
         let done = match time.is_first() && is_unexplained(&replies) {
             true => match written_at(shared, &path, &route).await {

@@ -15,7 +15,7 @@ use request_pipeline::{MemorySeat, NoRoom, Response, reply};
 
 /// Bytes of one answer: ten thousand of the longest names, each byte of them escaped, have half as many.
 const MOST: u64 = 128 << 20;
-/// Bytes of the values that one answer may be read into; a listing of a million rows takes as many.
+/// Bytes of the values that one answer may be read into; a listing of 670,000 objects takes as many.
 const MOST_VALUES: u64 = 1 << 30;
 /// About what a value takes while its list grows, and what an object takes in addition.
 const VALUE: u64 = 160;

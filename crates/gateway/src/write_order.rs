@@ -13,7 +13,7 @@
 
 use crate::backend::Reply;
 use crate::write_clock::{Distance, WriteClock, WriteTime, header_timestamp};
-use http::{HeaderValue, Method};
+use http::HeaderValue;
 use peer::message::header_names::X_BACKEND_TIMESTAMP;
 use request_pipeline::{Response, reply};
 use std::time::Duration;
@@ -111,20 +111,6 @@ impl WriteTime {
         self.timestamp = clock.next_of_a_write();
         self.answered = Some(answered);
     }
-}
-
-/// The replies to a write of a database, but for conflicts with times from so far ahead that no replica takes them over
-/// from another; all of them where the others are no quorum. A deletion conflicts with them all the same: the replica
-/// that has such a time would go on showing what was deleted.
-pub(crate) fn without_far_ahead(method: &Method, mut replies: Vec<Reply>, quorum: usize, now: Timestamp) -> Vec<Reply> {
-    let is_believed = |reply: &Reply| {
-        let at = header_timestamp(&reply.headers, &X_BACKEND_TIMESTAMP);
-        reply.status != 409 || !at.is_some_and(|at| at.is_far_ahead(now))
-    };
-    if *method != Method::DELETE && replies.iter().filter(|reply| is_believed(reply)).count() >= quorum {
-        replies.retain(is_believed);
-    }
-    replies
 }
 
 /// The answer to a write of `path`, where something is stored so far ahead that no write may follow.

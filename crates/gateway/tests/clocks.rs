@@ -508,30 +508,3 @@ async fn metadata_win_too() {
         assert!(times[3..].iter().all(|at| *at > after(5)), "{path}: {times:?}");
     }
 }
-
-/// One replica's damaged figures: the others do not take them over, so that a write stands.
-#[tokio::test]
-async fn a_time_that_no_clock_gives_on_one_replica_of_a_database_refuses_no_write() {
-    const DAY: u64 = 24 * 60 * 60;
-    for (far_on, put, delete) in [(1, 201, 503), (2, 503, 503)] {
-        for path in ["/a", CONTAINER] {
-            let cluster = cluster();
-            cluster.store(3, path, Timestamp::from_seconds(1));
-            cluster.store(far_on, path, after(DAY + 1));
-            assert_eq!(
-                cluster.status(&Method::PUT, path, &Bytes::new(), &[]).await,
-                put,
-                "{path}"
-            );
-            if path == CONTAINER {
-                assert_eq!(cluster.status(&Method::DELETE, path, &Bytes::new(), &[]).await, delete);
-            }
-            cluster.store(far_on, path, after(DAY - 1));
-            assert_eq!(
-                cluster.status(&Method::PUT, path, &Bytes::new(), &[]).await,
-                503,
-                "{path}"
-            );
-        }
-    }
-}

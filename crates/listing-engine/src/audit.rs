@@ -5,11 +5,31 @@
 //! Deliberately absent: comparing the counters with the rows, which would read all of them.
 
 use crate::error::DatabaseFailure;
-use crate::{Broker, Error, Info, Kind, far_ahead};
+use crate::{Broker, Error, Info, Kind};
 use vocabulary::Timestamp;
 
 /// While SQLite checks a file no other connection can write to it: larger ones are only asked for their figures.
 const LARGEST_CHECKED: u64 = 128 << 20;
+
+/// Seconds by which a time may be ahead of this machine's clock: more than clocks differ by that anybody looks after.
+const MOST_AHEAD: u64 = 24 * 60 * 60;
+
+/// Which time of its own is from far ahead, if one is (bits that a drive changed, a gateway's wrong clock): it wins
+/// against every write until then, here and on each replica that takes it over.
+fn far_ahead(info: &Info, now: Timestamp) -> Option<String> {
+    let times = [
+        ("put_timestamp", info.put_timestamp),
+        ("delete_timestamp", info.delete_timestamp),
+    ];
+    let ahead = |time: Timestamp| time.seconds().saturating_sub(now.seconds());
+    let (name, time) = times.into_iter().find(|(_, time)| ahead(*time) > MOST_AHEAD)?;
+    Some(format!(
+        "its {name} {} is {} days ahead of this machine's clock; if the clock is right, creations and deletions before \
+         that time have no effect",
+        time.internal(),
+        ahead(time) / MOST_AHEAD,
+    ))
+}
 
 /// What an audit found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,12 +48,18 @@ impl Broker {
     /// # Errors
     /// [`Error::Quarantined`] when it is damaged.
     pub fn audit(&self, now: Timestamp) -> Result<Audit, Error> {
-        if let Some(why) = far_ahead::complaint(&self.info()?, now) {
-            return Ok(Audit::Contradicts(why));
+        let far_ahead = far_ahead(&self.info()?, now);
+        let audited = match self.is_deleted()? {
+            true => Audit::Deleted,
+            false => self.audit_contents()?,
+        };
+        match (audited, far_ahead) {
+            (Audit::Deleted | Audit::Sound(_), Some(why)) => Ok(Audit::Contradicts(why)),
+            (audited, _) => Ok(audited),
         }
-        if self.is_deleted()? {
-            return Ok(Audit::Deleted);
-        }
+    }
+
+    fn audit_contents(&self) -> Result<Audit, Error> {
         self.check_pages()?;
         let info = self.info()?;
         match self.location().kind() {

@@ -28,7 +28,6 @@
 //! | whose policy is right | `policy_choice.rs` |
 //! | whole databases that come or go | `copies.rs`, `remove.rs` |
 //! | which containers are synced elsewhere | `sync_links.rs` |
-//! | which times are not believed | `far_ahead.rs` |
 //! | what is forgotten | `reclaim.rs` |
 //! | which schemas a database may have | `known_schemas.rs`, `schema/*.sql` |
 //! | older schemas | `migrate.rs` |
@@ -51,7 +50,6 @@ mod copies;
 mod create;
 mod deadline;
 mod error;
-mod far_ahead;
 mod files;
 mod image;
 mod info;

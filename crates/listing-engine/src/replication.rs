@@ -70,20 +70,10 @@ impl Broker {
     }
 
     /// Takes over what another replica says where it is newer: timestamps, metadata, and a container's
-    /// policy. Metadata that no gateway could read and times from far ahead are left out. When that brings the whole
-    /// into or out of being, `now` is when. Tells how it was before and is after; nothing comes between the two.
+    /// policy. Metadata that no gateway could read are left out. When that brings the whole into or out of being, `now`
+    /// is when. Tells how it was before and is after; nothing comes between the two.
     pub fn learn(&self, theirs: &Summary, now: Timestamp) -> Result<(ReplicationInfo, ReplicationInfo), Error> {
         let kind = self.location().kind();
-        let received = theirs;
-        let theirs = &received.clone().without_far_ahead(now);
-        if theirs != received {
-            tracing::warn!(
-                "{}: put at {} and deleted at {}: times from far ahead are not taken",
-                received.id,
-                received.put_timestamp.internal(),
-                received.delete_timestamp.internal(),
-            );
-        }
         let metadata = Metadata::from_json(&theirs.metadata).unwrap_or_else(|error| {
             tracing::warn!("{} has metadata that cannot be read: {error}", theirs.id);
             Metadata::default()

@@ -386,39 +386,6 @@ fn metadata_that_no_gateway_could_read_are_not_taken() {
     }
 }
 
-/// They would win against every write until then.
-#[test]
-fn times_from_far_ahead_are_neither_taken_nor_sent() {
-    const DAY: u64 = 24 * 60 * 60;
-    for kind in [Kind::Account, Kind::Container] {
-        let dir = tempfile::tempdir().unwrap();
-        let broker = create(dir.path(), kind);
-        let before = broker.replication_info().unwrap();
-        let mut theirs = before.summary.clone();
-        (theirs.put_timestamp, theirs.delete_timestamp) = (at(3 + DAY), at(4 + DAY));
-        broker.learn(&theirs, at(2)).unwrap();
-        assert_eq!(broker.replication_info().unwrap(), before, "{kind:?}");
-        broker.learn(&theirs, at(3)).unwrap();
-        let after = broker.replication_info().unwrap().summary;
-        assert_eq!(
-            (after.put_timestamp, after.delete_timestamp),
-            (at(3 + DAY), Timestamp::ZERO)
-        );
-        // A clock that was behind, and is set: nothing is lost.
-        broker.learn(&theirs, at(4)).unwrap();
-        let after = broker.replication_info().unwrap().summary;
-        assert_eq!(
-            (after.put_timestamp, after.delete_timestamp),
-            (at(3 + DAY), at(4 + DAY))
-        );
-        let sent = after.without_far_ahead(at(2));
-        assert_eq!(
-            (sent.put_timestamp, sent.delete_timestamp),
-            (Timestamp::ZERO, Timestamp::ZERO)
-        );
-    }
-}
-
 #[test]
 fn very_many_items_of_metadata_keep_nobody_waiting() {
     let dir = tempfile::tempdir().unwrap();

@@ -207,7 +207,7 @@ impl ReplicaJob<'_> {
         }
         mine.summary.point = point;
         let state = broker.sharding_state()?;
-        Ok(mine.summary.without_far_ahead(now).to_answer(&mine.info, state))
+        Ok(mine.summary.to_answer(&mine.info, state))
     }
 
     fn merge_items(&self, args: &[Value]) -> Result<Response, Refusal> {

@@ -139,6 +139,7 @@ impl RingPorts {
         // Not before this worker serves: one that does not start leaves them to the next.
         let mut received = self.passing.received();
         let inherited = received.keys().copied().collect();
+        let mut looked = world.clock.elapsed();
         loop {
             let wanting: Vec<u16> = self.ports(&inherited).difference(&open).copied().collect();
             for port in &wanting {
@@ -167,8 +168,12 @@ impl RingPorts {
                 () = world.clock.sleep(pause) => {}
                 _ = shutdown.wait_for(|begun| *begun) => return,
             }
-            let here = &self.here;
-            self.rings.iter_mut().for_each(|ring| ring.look_again(here));
+            let now = world.clock.elapsed();
+            if now.saturating_sub(looked) >= LOOK_EVERY {
+                looked = now;
+                let here = &self.here;
+                self.rings.iter_mut().for_each(|ring| ring.look_again(here));
+            }
         }
     }
 }

@@ -13,7 +13,6 @@ use std::str::FromStr;
 
 /// Ticks per second: Swift keeps five decimals.
 pub const TICKS_PER_SECOND: u64 = 100_000;
-const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 const MAX_TICKS: u64 = 10_000_000_000 * TICKS_PER_SECOND - 1;
 /// Of the *normal* spelling.
 const NORMAL_LENGTH: usize = 16;
@@ -101,12 +100,6 @@ impl Timestamp {
             ticks: (self.ticks + 1).min(MAX_TICKS),
             offset: 0,
         }
-    }
-
-    /// Whether it is more than a day after `now`: clocks that anybody looks after are never so far apart. Databases do
-    /// not take such times of their own coming and going from each other.
-    pub fn is_far_ahead(self, now: Self) -> bool {
-        self.seconds().saturating_sub(now.seconds()) > SECONDS_PER_DAY
     }
 
     /// The spelling for clients, `1700000000.12345`: 16 characters, no offset.

@@ -48,6 +48,7 @@ use durable_fs::{FsError, Health, Staged, StorageDevice};
 use hot::HotObjects;
 use layout::Layout;
 use space::SpaceGuard;
+use std::io::ErrorKind::StorageFull;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -165,7 +166,9 @@ impl EngineState {
 
     /// Keeps metadata with a staged file.
     fn write_metadata(&self, staged: &Staged, metadata: &ObjectMetadata) -> Result<(), EngineError> {
-        xattrs::write(staged, metadata).map_err(|error| match error.kind() == FaultKind::NoSpace && self.has_room() {
+        // A quota is full for everything, whatever the device has.
+        let is_full = |error: &FsError| matches!(error, FsError::Io { source, .. } if source.kind() == StorageFull);
+        xattrs::write(staged, metadata).map_err(|error| match is_full(&error) && self.has_room() {
             true => EngineError::MetadataTooLong {
                 file_system: self.device.root().display().to_string(),
             },

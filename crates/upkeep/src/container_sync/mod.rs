@@ -6,11 +6,12 @@
 //! Found are containers by their links in `sync_containers`, which the container server and the replicator keep.
 //! Always holds: a point is moved only behind rows that have been dealt with as it says, the second one
 //! never over a row that has failed; a container takes no longer than its share of time in a pass, and those of a
-//! cluster that does not answer wait for it once a minute together.
+//! cluster that does not answer hold up the others a few times a minute.
 //! Deliberately absent: the receiving side (`features`), and TLS.
 //! Tests: beside the code, `tests/interop/test_container_sync_sender.py`.
 
 mod row;
+mod silence;
 mod target;
 
 use crate::Disks;
@@ -24,7 +25,8 @@ use crate::work_share::WorkShare;
 use futures_util::future::join_all;
 use listing_engine::{Broker, Error, Info, Location, ObjectRow, Row};
 use peer::Timeouts;
-use row::{Carrier, SilentClusters};
+use row::Carrier;
+use silence::SilentClusters;
 use std::sync::Arc;
 use std::time::Duration;
 use target::SyncTarget;
@@ -147,7 +149,7 @@ impl ContainerSyncDaemon {
             return (ItemCount::default(), false);
         }
         if self.carrier.is_silent(&task.target) {
-            let why = "not synced: its cluster did not answer a moment ago, and is left alone for a minute".to_owned();
+            let why = "not synced: no answer came in time a moment ago; left alone for a minute".to_owned();
             let place = task.target.place();
             self.carrier.failures.note_at(place, task.path.path(), why);
             return (ItemCount::default(), false);

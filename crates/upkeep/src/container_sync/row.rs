@@ -6,17 +6,16 @@
 //! the key of a client (S3's SSE-C) is not sent, as nothing here can read it: it stays due, and the log names it.
 
 use super::NAME;
+use super::silence::SilentClusters;
 use super::target::{HttpProxy, SyncTarget};
 use crate::faults::ToFault;
 use crate::internal_client::{InternalClient, InternalRequest, is_of_object};
 use crate::peer_failures::PeerFailures;
 use http::{HeaderMap, HeaderValue, Method};
 use listing_engine::ObjectRow;
-use parking_lot::Mutex;
 use peer::message::header_names::{X_CUSTOMER_KEY_PROOF, X_NEWEST, X_POLICY_INDEX, X_TIMESTAMP};
 use peer::message::{Message, RawRequest, RequestContext};
 use peer::{Address, Body, Call, Meter, PeerError, Peers, Response, Timeouts};
-use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,9 +27,7 @@ use world::World;
 /// No object takes longer, however slowly it moves.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// The longest wait for an answer to a request without a body.
-const LOOK_PATIENCE: Duration = Duration::from_secs(15);
-/// How long a cluster that did not answer is left alone: one wait holds up the other containers, not one for each row.
-const REST: Duration = Duration::from_secs(60);
+const LOOK_PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes read of answers that are ignored.
 const MAX_IGNORED: u64 = 64 << 10;
 
@@ -44,28 +41,6 @@ pub(super) struct Carrier {
     pub(super) timeouts: Timeouts,
     pub(super) failures: Arc<PeerFailures>,
     pub(super) silent: SilentClusters,
-}
-
-/// Where no answer came in time, and when.
-#[derive(Clone, Default)]
-pub(super) struct SilentClusters(Arc<Mutex<HashMap<(String, u16), Duration>>>);
-
-impl SilentClusters {
-    fn note(&self, target: &SyncTarget, now: Duration, is_silent: bool) {
-        let mut known = self.0.lock();
-        known.retain(|_, since| now.saturating_sub(*since) < REST);
-        let place = (target.host.clone(), target.port);
-        match is_silent {
-            true => drop(known.insert(place, now)),
-            false => drop(known.remove(&place)),
-        }
-    }
-
-    fn has(&self, target: &SyncTarget, now: Duration) -> bool {
-        let known = self.0.lock();
-        let since = known.get(&(target.host.clone(), target.port));
-        since.is_some_and(|since| now.saturating_sub(*since) < REST)
-    }
 }
 
 impl Carrier {
@@ -242,8 +217,8 @@ impl Carrier {
         };
         let sending = self.peers.send(host, port, call, timeouts);
         let response = while_it_moves(&self.world, patience, &sent, sending).await;
-        let is_silent = response.as_ref().is_err_and(is_silence);
-        self.silent.note(target, self.world.clock.elapsed(), is_silent);
+        self.silent
+            .note(target, self.world.clock.elapsed(), response.as_ref().err());
         Ok((response?, sent.taken()))
     }
 
@@ -390,11 +365,17 @@ mod tests {
     }
 
     fn target() -> SyncTarget {
+        target_of("c")
+    }
+
+    fn target_of(container: &str) -> SyncTarget {
         let known = SyncPeers {
             allowed_hosts: vec!["127.0.0.1".into()],
             ..SyncPeers::default()
         };
-        known.resolve("http://127.0.0.1/v1/a/c", "key").unwrap()
+        known
+            .resolve(&format!("http://127.0.0.1/v1/a/{container}"), "key")
+            .unwrap()
     }
 
     async fn carry(carrier: &Carrier, deleted: bool) -> bool {
@@ -426,8 +407,9 @@ mod tests {
             assert!(!hung.is_silent(&target()) && !carry(&hung, deleted).await);
             assert!(began.elapsed() < LOOK_PATIENCE * 3 / 2, "{:?}", began.elapsed());
             assert!(hung.is_silent(&target()));
-            let later = hung.world.clock.elapsed() + REST;
+            let later = hung.world.clock.elapsed() + Duration::from_secs(60);
             assert!(!hung.silent.has(&target(), later));
+            assert!(!hung.is_silent(&target_of("d")), "one container of the cluster");
             hung.peers = carrier(
                 "",
                 OtherSide {

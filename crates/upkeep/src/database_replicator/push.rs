@@ -58,9 +58,7 @@ impl Push<'_> {
             partition: self.partition,
             hash: self.found.broker.location().hash_hex(),
         };
-        let summary = self.found.info.summary.clone();
-        let sent = summary.without_far_ahead(context.world.clock.now());
-        let pushed = match replica.ask(sent.to_sync()).await {
+        let pushed = match replica.ask(self.found.info.summary.to_sync()).await {
             Ok(response) if response.status == StatusCode::INSUFFICIENT_STORAGE => {
                 self.figures.lacks(node);
                 let file = self.found.broker.location().db_file();
