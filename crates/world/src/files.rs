@@ -224,6 +224,10 @@ pub trait FileSystem: Send + Sync {
     fn info_of_name(&self, path: &Path) -> io::Result<FileInfo> {
         self.info(path)
     }
+    /// Whether others than the owner of the file at `path` may read or change it. Where files have no owners: no.
+    fn is_open_to_others(&self, _path: &Path) -> io::Result<bool> {
+        Ok(false)
+    }
     /// The room on the file system that holds `path`.
     fn space(&self, path: &Path) -> io::Result<Space>;
 

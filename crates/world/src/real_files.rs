@@ -155,6 +155,11 @@ impl FileSystem for RealFiles {
         Ok(file_info(&fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
+    fn is_open_to_others(&self, path: &Path) -> io::Result<bool> {
+        let mode = Mode::from_raw_mode(fs::statat(CWD, path, AtFlags::empty())?.st_mode);
+        Ok(mode.intersects(Mode::RWXG | Mode::RWXO))
+    }
+
     fn space(&self, path: &Path) -> io::Result<Space> {
         let stat = retry_on_intr(|| fs::statvfs(path))?;
         Ok(Space {

@@ -141,6 +141,27 @@ fn nothing_is_written_through_a_link() {
 }
 
 #[test]
+fn a_mode_says_what_is_open_to_others() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir().unwrap();
+    let [path, link] = ["file", "link"].map(|name| place.path().join(name));
+    std::fs::write(&path, b"x").unwrap();
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    for (mode, is_open) in [
+        (0o600, false),
+        (0o700, false),
+        (0o640, true),
+        (0o604, true),
+        (0o602, true),
+    ] {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(RealFiles.is_open_to_others(&path).unwrap(), is_open, "{mode:o}");
+        assert_eq!(RealFiles.is_open_to_others(&link).unwrap(), is_open, "{mode:o}");
+    }
+    assert!(RealFiles.is_open_to_others(&place.path().join("none")).is_err());
+}
+
+#[test]
 fn mount_points_are_not_mistaken_for_directories() {
     assert!(RealFiles.is_mount_point(Path::new("/proc")).unwrap());
     assert!(RealFiles.is_mount_point(Path::new("/")).unwrap());

@@ -55,7 +55,7 @@ impl Authority {
         Ok(Self { certificate, key })
     }
 
-    /// The point of its public key.
+    /// Its public key, the bits as certificates have them.
     pub(super) fn public_key(&self) -> &[u8] {
         self.key.public_key_raw()
     }

@@ -19,14 +19,14 @@ pub(super) struct DescribedCertificate {
     is_authority: bool,
     roles: ClusterRoles,
     addresses: Vec<String>,
-    /// When it begins, in seconds since 1970.
+    /// In seconds since 1970.
     pub(super) from: u64,
-    /// When it ends, in seconds since 1970.
+    /// Its last second.
     pub(super) until: u64,
-    /// The point of its public key.
-    pub(super) public_key: Vec<u8>,
     /// Its number, the bytes as they stand there.
     pub(super) serial: Vec<u8>,
+    /// Its public key, the bits as they stand there.
+    public_key: Vec<u8>,
 }
 
 impl DescribedCertificate {
@@ -60,22 +60,33 @@ impl DescribedCertificate {
             GeneralName::DNSName(name) => Some(shown(name.as_bytes())),
             _ => None,
         });
+        let seconds = |time: x509_parser::time::ASN1Time| u64::try_from(time.timestamp()).unwrap_or(0);
         Self {
             name: common_name(certificate.subject()),
             issuer: common_name(certificate.issuer()),
             is_authority: certificate.is_ca(),
             roles: ClusterRoles::of_certificate(&der.into()),
             addresses: addresses.collect(),
-            from: u64::try_from(certificate.validity().not_before.timestamp()).unwrap_or(0),
-            until: u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0),
-            public_key: certificate.public_key().subject_public_key.data.to_vec(),
+            from: seconds(certificate.validity().not_before),
+            until: seconds(certificate.validity().not_after),
             serial: certificate.raw_serial().to_vec(),
+            public_key: certificate.public_key().subject_public_key.data.to_vec(),
         }
     }
 
     /// Its number in hexadecimal, as OpenSSL prints it.
     pub(super) fn serial(&self) -> String {
         self.serial.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Whether it was made for that public key.
+    pub(super) fn is_for(&self, public_key: &[u8]) -> bool {
+        self.public_key == public_key
+    }
+
+    /// Whether both were made for one key.
+    pub(super) fn has_key_of(&self, other: &Self) -> bool {
+        self.is_for(&other.public_key)
     }
 
     /// Whether that is the authority that issued it.
@@ -108,7 +119,14 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
 
 /// The day of a time, as `2026-11-24`.
 pub(super) fn day(seconds: u64) -> String {
-    let mut text = Timestamp::from_seconds(seconds).iso();
+    let mut text = second(seconds);
     text.truncate("2026-11-24".len());
+    text
+}
+
+/// A time, as `2026-11-24T09:30:00`.
+pub(super) fn second(seconds: u64) -> String {
+    let mut text = Timestamp::from_seconds(seconds).iso();
+    text.truncate("2026-11-24T09:30:00".len());
     text
 }

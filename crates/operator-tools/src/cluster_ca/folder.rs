@@ -7,11 +7,12 @@
 //! authorities.pem          those that nodes trust: one, or two during an exchange, the newest last; then their lists
 //! issued/NAME.pem   0600   a node's certificate and key
 //! replaced/NAME-SERIAL.pem what it had before, without the key
+//! replaced/NAME.damaged-1  0600   what it was before, when that could not be read; then 2, and so on
 //! ```
 
 use super::CaFailure;
 use super::authority::{Authority, cluster_of};
-use super::described::DescribedCertificate;
+use super::described::{DescribedCertificate, day, second};
 use super::revocation::RevocationList;
 use durable_fs::{Locked, StorageDevice, write_file_atomically, write_private_file_atomically};
 use std::collections::BTreeSet;
@@ -49,15 +50,42 @@ impl TrustedAuthority {
     pub(super) fn cluster_name(&self) -> String {
         cluster_of(&self.described.name).to_owned()
     }
+
+    /// What it issues before it begins or when it has ended, nothing trusts.
+    pub(super) fn refuse_out_of_force(&self, now: u64, folder: &Path) -> Result<(), CaFailure> {
+        let (path, from) = (self.path.display(), self.described.from);
+        if now < from {
+            return Err(CaFailure::Refused(format!(
+                "{path} begins at {} UTC, and now it is {}: check this machine's clock",
+                second(from),
+                second(now)
+            )));
+        }
+        if self.ends <= now {
+            return Err(CaFailure::Refused(format!(
+                "{path} ended on {}; `martlet cluster-ca rotate {}` makes another authority",
+                day(self.ends),
+                folder.display()
+            )));
+        }
+        Ok(())
+    }
 }
 
-/// Certificates in files.
+/// What stands below `issued`.
 #[derive(Default)]
-pub(super) struct FoundCertificates {
-    /// With the file of each.
-    pub(super) whole: Vec<(PathBuf, DescribedCertificate)>,
-    /// What is wrong with files that hold none.
-    pub(super) damaged: Vec<CaFailure>,
+pub(super) struct Issued {
+    pub(super) certificates: Vec<(PathBuf, DescribedCertificate)>,
+    /// Files that cannot be read, and why.
+    pub(super) unread: Vec<(PathBuf, CaFailure)>,
+}
+
+/// What is kept of a node's file that another one takes the place of.
+pub(super) enum Kept {
+    /// Its certificate, without the key.
+    Certificate(PathBuf),
+    /// All of it, since it cannot be read.
+    Damaged { path: PathBuf, reason: String },
 }
 
 /// The files of an authority.
@@ -135,14 +163,15 @@ impl<'w> CaFolder<'w> {
         self.exists(&self.bundle())
     }
 
-    /// The numbers of all authorities, trusted or not.
+    /// The numbers of the authorities that are there, trusted or not, in their order.
     fn numbers(&self) -> Result<BTreeSet<u32>, CaFailure> {
         let names = names(self.world, &self.path)?;
-        let numbers = names.iter().filter_map(|name| {
-            let number = name.strip_prefix("authority-")?.strip_suffix(".pem")?;
-            number.parse().ok()
-        });
-        Ok(numbers.collect())
+        let number = |name: &String| {
+            let spelled = name.strip_prefix("authority-")?.strip_suffix(".pem")?;
+            let number = spelled.parse::<u32>().ok()?;
+            (number > 0 && number.to_string() == spelled).then_some(number)
+        };
+        Ok(names.iter().filter_map(number).collect())
     }
 
     /// Writes an authority and trusts it besides those that are trusted.
@@ -155,7 +184,7 @@ impl<'w> CaFolder<'w> {
             true => self.trusted()?,
             false => vec![],
         };
-        self.write_private(&files.key, &made.key())?;
+        self.write_private(&files.key, made.key())?;
         self.write(&files.certificate, &made.certificate)?;
         // Last: an authority that is not trusted yet issues nothing.
         let certificates = trusted.iter().map(|known| known.pem.as_str());
@@ -170,23 +199,24 @@ impl<'w> CaFolder<'w> {
         let mut all = Vec::new();
         for number in self.numbers()? {
             let path = self.files(number).certificate;
-            if !self.exists(&path)? {
-                // `authority-01.pem`, say.
-                continue;
-            }
             let pem = read(self.world, &path)?;
             let Some(described) = certificates(self.world, &path)?.into_iter().next() else {
                 continue;
             };
-            if bundle.iter().any(|trusted| trusted.name == described.name) {
-                all.push(TrustedAuthority {
-                    number,
-                    path,
-                    ends: described.until,
-                    described,
-                    pem,
-                });
+            let Some(trusted) = bundle.iter().find(|trusted| trusted.name == described.name) else {
+                continue;
+            };
+            if !trusted.has_key_of(&described) {
+                let reason = format!("{BUNDLE} holds another certificate of this name; restore the one there");
+                return Err(CaFailure::Damaged { path, reason });
             }
+            all.push(TrustedAuthority {
+                number,
+                path,
+                ends: described.until,
+                described,
+                pem,
+            });
         }
         Ok(all)
     }
@@ -210,15 +240,13 @@ impl<'w> CaFolder<'w> {
             path: key.clone(),
             reason: "it is no private key in PEM".into(),
         })?;
-        match authority.public_key() == known.described.public_key {
+        match known.described.is_for(authority.public_key()) {
             true => Ok(authority),
-            false => Err(CaFailure::Damaged {
-                path: key,
-                reason: format!(
-                    "it is not the key of {}; restore the one made with it",
-                    known.path.display()
-                ),
-            }),
+            false => Err(CaFailure::Refused(format!(
+                "{} is not the key of {}; restore the one made with it",
+                key.display(),
+                known.path.display()
+            ))),
         }
     }
 
@@ -260,50 +288,57 @@ impl<'w> CaFolder<'w> {
         Ok(true)
     }
 
-    /// Keeps what a node's file has as certificate, before another one takes its place; where.
-    pub(super) fn keep_replaced(&self, name: &str) -> Result<Option<PathBuf>, CaFailure> {
+    /// Keeps what a node's file has as certificate, before another one takes its place; all of the file when it is
+    /// damaged.
+    pub(super) fn keep_replaced(&self, name: &str) -> Result<Option<Kept>, CaFailure> {
         let issued = self.path.join(ISSUED).join(format!("{name}.pem"));
         if !self.exists(&issued)? {
             return Ok(None);
         }
-        // What is no certificate cannot be revoked, and is worth nothing.
-        let known = certificates(self.world, &issued).unwrap_or_default();
-        let Some(before) = known.first() else {
-            return Ok(None);
-        };
-        let text = read(self.world, &issued)?;
-        let Some(pem) = certificate_in(&text) else {
-            return Ok(None);
-        };
+        let found = first_certificate(self.world, &issued);
         let replaced = self.path.join(REPLACED);
         self.device(&self.path).provide_directories(&replaced)?;
-        let path = replaced.join(format!("{name}-{}.pem", before.serial()));
-        self.write(&path, pem)?;
-        Ok(Some(path))
+        match found {
+            Ok((serial, pem)) => {
+                let path = replaced.join(format!("{name}-{serial}.pem"));
+                self.write(&path, &pem)?;
+                Ok(Some(Kept::Certificate(path)))
+            }
+            Err(CaFailure::Damaged { reason, .. }) => {
+                // Not called .pem: `revoke DIR DIR/replaced/*.pem` could not read it.
+                let mut number = 1_u32;
+                let path = loop {
+                    let path = replaced.join(format!("{name}.damaged-{number}"));
+                    if !self.exists(&path)? {
+                        break path;
+                    }
+                    number += 1;
+                };
+                self.write_private(&path, read_bytes(self.world, &issued)?)?;
+                Ok(Some(Kept::Damaged { path, reason }))
+            }
+            Err(failure) => Err(failure),
+        }
     }
 
-    /// What has been issued, in the order of the names.
-    pub(super) fn issued(&self) -> Result<FoundCertificates, CaFailure> {
-        let issued = self.path.join(ISSUED);
-        if !self.exists(&issued)? {
-            return Ok(FoundCertificates::default());
+    /// What has been issued, in the order of names.
+    pub(super) fn issued(&self) -> Result<Issued, CaFailure> {
+        let directory = self.path.join(ISSUED);
+        let mut issued = Issued::default();
+        if !self.exists(&directory)? {
+            return Ok(issued);
         }
-        let mut found = FoundCertificates::default();
-        for name in names(self.world, &issued)?
-            .into_iter()
-            .filter(|name| name.ends_with(".pem"))
-        {
-            let path = issued.join(name);
+        let names = names(self.world, &directory)?.into_iter();
+        for name in names.filter(|name| name.ends_with(".pem")) {
+            let path = directory.join(name);
             match certificates(self.world, &path) {
-                Ok(known) => found.whole.extend(known.into_iter().map(|one| (path.clone(), one))),
-                Err(CaFailure::Damaged { path, reason }) => found.damaged.push(CaFailure::Damaged {
-                    path,
-                    reason: format!("{reason}; delete it, or issue it again with --replace"),
-                }),
-                Err(other) => return Err(other),
+                Ok(found) => issued
+                    .certificates
+                    .extend(found.into_iter().map(|one| (path.clone(), one))),
+                Err(failure) => issued.unread.push((path, failure)),
             }
         }
-        Ok(found)
+        Ok(issued)
     }
 
     /// A node's file.
@@ -336,23 +371,25 @@ impl<'w> CaFolder<'w> {
         Ok(write_file_atomically(self.world, directory, name, text.as_bytes())?)
     }
 
-    fn write_private(&self, path: &Path, text: &str) -> Result<(), CaFailure> {
+    fn write_private(&self, path: &Path, content: impl AsRef<[u8]>) -> Result<(), CaFailure> {
         let (directory, name) = place(path)?;
-        Ok(write_private_file_atomically(
-            self.world,
-            directory,
-            name,
-            text.as_bytes(),
-        )?)
+        let content = content.as_ref();
+        Ok(write_private_file_atomically(self.world, directory, name, content)?)
     }
 }
 
-/// The first certificate of a file, without the key that may be beside it.
-fn certificate_in(text: &str) -> Option<&str> {
-    const END: &str = "-----END CERTIFICATE-----\n";
-    let begin = text.find("-----BEGIN CERTIFICATE-----")?;
-    let end = begin + text[begin..].find(END)? + END.len();
-    Some(&text[begin..end])
+/// The first certificate of a file: its number, and its PEM without the key that may be beside it.
+fn first_certificate(world: &World, path: &Path) -> Result<(String, String), CaFailure> {
+    const END: &str = "-----END CERTIFICATE-----";
+    let text = read(world, path)?;
+    let first = certificates(world, path)?.into_iter().next();
+    let begin = text.find("-----BEGIN CERTIFICATE-----");
+    let pem = begin.and_then(|begin| text[begin..].find(END).map(|end| &text[begin..begin + end + END.len()]));
+    let found = first.zip(pem).ok_or_else(|| CaFailure::Damaged {
+        path: path.to_owned(),
+        reason: "its certificate has no end".into(),
+    });
+    found.map(|(first, pem)| (first.serial(), format!("{pem}\n")))
 }
 
 fn place(path: &Path) -> Result<(&Path, &str), CaFailure> {
@@ -376,10 +413,13 @@ fn names(world: &World, directory: &Path) -> Result<Vec<String>, CaFailure> {
     Ok(names)
 }
 
-fn read(world: &World, path: &Path) -> Result<String, CaFailure> {
+fn read_bytes(world: &World, path: &Path) -> Result<Vec<u8>, CaFailure> {
     let bytes = world.files.read(path, LARGEST);
-    let bytes = bytes.map_err(|error| io("read", path, error))?;
-    String::from_utf8(bytes).map_err(|_| CaFailure::Damaged {
+    bytes.map_err(|error| io("read", path, error))
+}
+
+fn read(world: &World, path: &Path) -> Result<String, CaFailure> {
+    String::from_utf8(read_bytes(world, path)?).map_err(|_| CaFailure::Damaged {
         path: path.to_owned(),
         reason: "it is no PEM".into(),
     })
@@ -392,6 +432,17 @@ pub(super) fn certificates(world: &World, path: &Path) -> Result<Vec<DescribedCe
         path: path.to_owned(),
         reason: fault.what,
     })
+}
+
+/// The authorities' keys in a folder that others than their owner may read or change. A folder or a key that cannot be
+/// looked at is the matter of what uses it.
+pub(super) fn keys_open_to_others(world: &World, folder: &Path) -> Vec<PathBuf> {
+    let names = names(world, folder).unwrap_or_default().into_iter();
+    let keys = names.filter(|name| name.starts_with("authority-") && name.ends_with(".key"));
+    let paths = keys.map(|name| folder.join(name));
+    paths
+        .filter(|path| world.files.is_open_to_others(path).unwrap_or(false))
+        .collect()
 }
 
 /// Whether a node may be called that: its file and a host name are made of it.

@@ -2,9 +2,10 @@
 //!
 //! A folder holds one authority, and the certificates made with it; nodes are given copies of what they need. An
 //! authority is exchanged by making another one beside it: both are trusted until the older one is dropped.
-//! Always holds: certificates are made with the folder's keys alone; files with a key are readable by their owner
-//! alone, from before their first byte; no file is replaced unless that was asked for; files are whole and on stable
-//! storage when their names are said.
+//! Always holds: certificates are made with the folder's keys alone; an authority signs with the key of its own
+//! certificate, and issues while that is in force; files with a key are readable by their owner alone, from before
+//! their first byte; no file is replaced unless that was asked for; files are whole and on stable storage when their
+//! names are said.
 //!
 //! | question | file |
 //! |---|---|
@@ -22,9 +23,11 @@ mod tests;
 mod validity;
 
 use crate::console::{Console, ToolStatus};
+use crate::text::shown;
 use authority::{Authority, WantedCertificate};
 use clap::{Args, Subcommand};
-use folder::{CaFolder, FoundCertificates, TrustedAuthority};
+use described::DescribedCertificate;
+use folder::{CaFolder, Kept};
 use peer::{ClusterRole, ClusterRoles};
 use std::io;
 use std::net::IpAddr;
@@ -79,6 +82,20 @@ pub enum ClusterCaCommand {
     Revoke(RevokeArguments),
     /// Print names, roles, addresses and ends of certificates.
     Show(ShowArguments),
+}
+
+impl ClusterCaCommand {
+    /// Of the keys in the folder that it signs with.
+    fn keys_open_to_others(&self, world: &World) -> Vec<PathBuf> {
+        let folder = match self {
+            Self::Issue(arguments) => &arguments.folder,
+            Self::Rotate(arguments) => &arguments.folder,
+            Self::Drop(arguments) => &arguments.folder,
+            Self::Revoke(arguments) => &arguments.folder,
+            Self::Make(_) | Self::Show(_) => return vec![],
+        };
+        folder::keys_open_to_others(world, folder)
+    }
 }
 
 /// `make`.
@@ -168,6 +185,13 @@ fn role(word: &str) -> Result<ClusterRole, peer::UnknownRole> {
 
 /// Does it.
 pub fn run(arguments: &ClusterCaArguments, world: &World, console: &mut Console<'_>) -> io::Result<ToolStatus> {
+    for key in arguments.command.keys_open_to_others(world) {
+        let line = format!(
+            "warning: others than its owner may read or change {0}: chmod 600 {0}",
+            key.display()
+        );
+        console.complain(shown(line.as_bytes()))?;
+    }
     let done = match &arguments.command {
         ClusterCaCommand::Make(arguments) => make(arguments, world),
         ClusterCaCommand::Issue(arguments) => issue(arguments, world),
@@ -178,11 +202,11 @@ pub fn run(arguments: &ClusterCaArguments, world: &World, console: &mut Console<
     };
     match done {
         Ok(lines) => {
-            lines.iter().try_for_each(|line| console.say(line))?;
+            lines.iter().try_for_each(|line| console.say(shown(line.as_bytes())))?;
             Ok(ToolStatus::SUCCESS)
         }
         Err(failure) => {
-            console.complain(failure)?;
+            console.complain(shown(failure.to_string().as_bytes()))?;
             Ok(ToolStatus::FAILURE)
         }
     }
@@ -239,7 +263,7 @@ fn issue(arguments: &IssueArguments, world: &World) -> Result<Vec<String>, CaFai
     let folder = CaFolder::open(world, &arguments.folder)?;
     let _lock = folder.lock()?;
     let (newest, authority) = folder.issuing()?;
-    check_begun(&newest, world.clock.now().seconds())?;
+    newest.refuse_out_of_force(world.clock.now().seconds(), &arguments.folder)?;
     let roles: ClusterRoles = arguments.role.iter().copied().collect();
     let mut lines = Vec::new();
     if arguments.address.is_empty() && roles.iter().any(ClusterRole::is_server) {
@@ -263,12 +287,15 @@ fn issue(arguments: &IssueArguments, world: &World) -> Result<Vec<String>, CaFai
         true => folder.keep_replaced(&arguments.name)?,
         false => None,
     };
-    if let Some(kept) = kept {
-        lines.push(format!(
+    lines.extend(kept.map(|kept| match kept {
+        Kept::Certificate(path) => format!(
             "note: kept {}, the certificate before, without its key; `revoke` takes it when that key is in wrong hands",
-            kept.display()
-        ));
-    }
+            path.display()
+        ),
+        Kept::Damaged { path, reason } => {
+            format!("note: kept {}, the file before, as it was: {reason}", path.display())
+        }
+    }));
     let path = folder.write_issued(&arguments.name, &authority.issue(&wanted)?, arguments.replace)?;
     let until = described::day(validity.until);
     lines.insert(
@@ -279,22 +306,6 @@ fn issue(arguments: &IssueArguments, world: &World) -> Result<Vec<String>, CaFai
         ),
     );
     Ok(lines)
-}
-
-/// Refuses an authority whose certificates no node would take now.
-fn check_begun(authority: &TrustedAuthority, now: u64) -> Result<(), CaFailure> {
-    let (path, day) = (authority.path.display(), described::day);
-    if authority.ends <= now {
-        let ended = day(authority.ends);
-        let remedy = "`martlet cluster-ca rotate` makes another one, with which nodes need new certificates";
-        return Err(CaFailure::Refused(format!("{path} ended on {ended}: {remedy}")));
-    }
-    if authority.described.from > now {
-        let begins = day(authority.described.from);
-        let why = "until then no node takes what it issues; is this machine's clock right?";
-        return Err(CaFailure::Refused(format!("{path} begins on {begins}: {why}")));
-    }
-    Ok(())
 }
 
 fn rotate(arguments: &RotateArguments, world: &World) -> Result<Vec<String>, CaFailure> {
@@ -311,9 +322,7 @@ fn rotate(arguments: &RotateArguments, world: &World) -> Result<Vec<String>, CaF
     }
     let number = newest.number.checked_add(1).ok_or_else(|| {
         let path = newest.path.display();
-        CaFailure::Refused(format!(
-            "{path} has the last number that there is; move it out of the folder"
-        ))
+        CaFailure::Refused(format!("{path} has the greatest number that there is; move it away"))
     })?;
     let name = newest.cluster_name();
     let made = Authority::make(&name, number, Validity::of_days(world, arguments.days))?;
@@ -345,20 +354,24 @@ fn drop_older(arguments: &DropArguments, world: &World) -> Result<Vec<String>, C
         ));
     }
     let issued = folder.issued()?;
-    if let Some(damaged) = issued.damaged.into_iter().next().filter(|_| !arguments.force) {
-        return Err(damaged);
-    }
     let behind: Vec<String> = issued
-        .whole
+        .certificates
         .into_iter()
         .filter(|(_, certificate)| !certificate.is_issued_by(&newest.described))
         .map(|(path, _)| path.display().to_string())
         .collect();
-    if !behind.is_empty() && !arguments.force {
-        return Err(CaFailure::Refused(format!(
-            "issued by an authority that would be dropped: {}; issue them again with --replace and give them to their \
-             nodes, or drop with --force",
+    let mut against = Vec::new();
+    if !behind.is_empty() {
+        against.push(format!(
+            "issued by an authority that would be dropped: {}",
             behind.join(", ")
+        ));
+    }
+    against.extend(issued.unread.iter().map(|(_, failure)| failure.to_string()));
+    if !against.is_empty() && !arguments.force {
+        return Err(CaFailure::Refused(format!(
+            "{}; issue them again with --replace and give them to their nodes, or drop with --force",
+            against.join("; ")
         )));
     }
     folder.trust(std::slice::from_ref(&newest))?;
@@ -424,42 +437,47 @@ fn show(arguments: &ShowArguments, world: &World, console: &mut Console<'_>) -> 
     let soon = now.saturating_add(u64::from(arguments.within) * 24 * 3600);
     let mut status = ToolStatus::SUCCESS;
     for path in &arguments.paths {
-        match certificates_at(world, path) {
-            Ok(found) => {
-                for failure in found.damaged {
-                    console.complain(failure)?;
-                    status = ToolStatus::FAILURE;
-                }
-                for (path, certificate) in found.whole {
-                    console.say(format_args!("{}: {}", path.display(), certificate.line(now)))?;
-                    if certificate.until <= soon {
-                        status = ToolStatus::FAILURE;
-                    }
-                }
-            }
-            Err(failure) => {
-                console.complain(failure)?;
+        let (certificates, complaints) =
+            looked_at(world, path).unwrap_or_else(|failure| (vec![], vec![failure.to_string()]));
+        for (path, certificate) in certificates {
+            let line = format!("{}: {}", path.display(), certificate.line(now));
+            console.say(shown(line.as_bytes()))?;
+            if certificate.until <= soon {
                 status = ToolStatus::FAILURE;
             }
+        }
+        for complaint in complaints {
+            console.complain(shown(complaint.as_bytes()))?;
+            status = ToolStatus::FAILURE;
         }
     }
     Ok(status)
 }
 
-/// The certificates of a file, or of a folder, with what is damaged there.
-fn certificates_at(world: &World, path: &Path) -> Result<FoundCertificates, CaFailure> {
+/// The certificates at a path of `show`, and what to complain of.
+type LookedAt = (Vec<(PathBuf, DescribedCertificate)>, Vec<String>);
+
+fn looked_at(world: &World, path: &Path) -> Result<LookedAt, CaFailure> {
     let is_folder = world.files.open_directory(path).is_ok();
     if !is_folder {
         let found = folder::certificates(world, path)?;
-        return Ok(FoundCertificates {
-            whole: found.into_iter().map(|found| (path.to_owned(), found)).collect(),
-            damaged: vec![],
-        });
+        return Ok((
+            found.into_iter().map(|found| (path.to_owned(), found)).collect(),
+            vec![],
+        ));
     }
     let folder = CaFolder::open(world, path)?;
-    let mut found = folder.issued()?;
     let authorities = folder.trusted()?.into_iter();
-    let authorities = authorities.map(|known| (known.path, known.described));
-    found.whole.splice(0..0, authorities);
-    Ok(found)
+    let mut found: Vec<_> = authorities.map(|known| (known.path, known.described)).collect();
+    let issued = folder.issued()?;
+    found.extend(issued.certificates);
+    let complaints = issued.unread.into_iter().map(|(file, failure)| match failure {
+        CaFailure::Damaged { .. } => format!(
+            "{failure}; `martlet cluster-ca issue {} --name {} … --replace` makes another one",
+            path.display(),
+            file.file_stem().unwrap_or_default().display()
+        ),
+        failure => failure.to_string(),
+    });
+    Ok((found, complaints.collect()))
 }

@@ -4,6 +4,10 @@ use super::*;
 use clap::Parser;
 use peer::{ClusterFiles, ClusterTls, TlsError};
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::time::Duration;
+use vocabulary::Timestamp;
+use world::{BoxFuture, Clock};
 
 #[derive(Parser)]
 struct Line {
@@ -20,9 +24,28 @@ fn a_folder_may_be_named_from_here() {
     assert!(CaFolder::make(&world, &name.join("ca")).unwrap().lock().is_ok());
 }
 
+/// Stands at these seconds since 1970.
+struct SetClock(u64);
+
+impl Clock for SetClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_seconds(self.0)
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
 /// A folder, and the command line.
 struct Ca {
     root: tempfile::TempDir,
+    /// Its name.
+    folder: String,
     world: World,
 }
 
@@ -30,12 +53,17 @@ impl Ca {
     fn new() -> Self {
         Self {
             root: tempfile::tempdir().unwrap(),
+            folder: "ca".to_owned(),
             world: World::real(),
         }
     }
 
+    fn set_clock(&mut self, seconds: u64) {
+        self.world.clock = Arc::new(SetClock(seconds));
+    }
+
     fn path(&self, name: &str) -> PathBuf {
-        self.root.path().join("ca").join(name)
+        self.root.path().join(&self.folder).join(name)
     }
 
     /// Runs a command line, `DIR` in place of the folder; what it says when it succeeds or fails.
@@ -56,7 +84,7 @@ impl Ca {
         let status = run(&line.arguments, &self.world, &mut console).unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         match status {
-            ToolStatus::SUCCESS => Ok(text(out)),
+            ToolStatus::SUCCESS => Ok(text(out) + &text(err)),
             _ => Err(text(out) + &text(err)),
         }
     }
@@ -279,83 +307,270 @@ fn a_certificate_is_revoked_for_good() {
     assert!(ca.tls(&ca.read("issued/n.pem"), &ca.read("authorities.pem")).is_err());
 }
 
+/// Copies a file of another folder over this one's, as a restore of the wrong backup does.
+fn restore(from: &Ca, to: &Ca, name: &str) {
+    std::fs::copy(from.path(name), to.path(name)).unwrap();
+}
+
+/// All files below a folder with their contents.
+fn all_files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(all_files(&path)),
+            false => found.push((path.clone(), std::fs::read(&path).unwrap())),
+        }
+    }
+    found.sort();
+    found
+}
+
 #[test]
-fn a_key_of_another_authority_signs_nothing() {
-    let (ca, other) = (Ca::new(), Ca::new());
-    ca.run("make DIR --name lab");
-    other.run("make DIR --name lab");
-    ca.run("issue DIR --name n --role proxy");
-    let (before, bundle) = (ca.read("issued/n.pem"), ca.read("authorities.pem"));
-    std::fs::copy(other.path("authority-1.key"), ca.path("authority-1.key")).unwrap();
+fn a_key_that_is_not_its_certificates_signs_nothing() {
+    let [ca, other] = [Ca::new(), Ca::new()];
+    for folder in [&ca, &other] {
+        folder.run("make DIR");
+        folder.run("issue DIR --name n --role proxy");
+    }
+    let key = ca.read("authority-1.key");
+    restore(&other, &ca, "authority-1.key");
+    let before = all_files(&ca.path(""));
+    let (key_path, certificate_path) = (ca.path("authority-1.key"), ca.path("authority-1.pem"));
+    let expected = format!(
+        "{} is not the key of {}; restore the one made with it\n",
+        key_path.display(),
+        certificate_path.display()
+    );
     for line in [
         "issue DIR --name n --role proxy --replace",
         "issue DIR --name m --role proxy",
         "revoke DIR DIR/issued/n.pem",
         "rotate DIR",
     ] {
-        let text = ca.fails(line);
-        assert!(
-            text.contains("authority-1.key: it is not the key of") && text.contains("restore"),
-            "{text}"
-        );
+        assert_eq!(ca.fails(line), expected, "{line}");
+        assert_eq!(all_files(&ca.path("")), before, "{line}");
     }
-    assert_eq!((ca.read("issued/n.pem"), ca.read("authorities.pem")), (before, bundle));
-    assert!(!ca.path("issued/m.pem").exists() && !ca.path("authority-1.crl").exists());
-}
-
-/// Shows this many seconds since 1970.
-struct StoppedClock(u64);
-
-impl world::Clock for StoppedClock {
-    fn now(&self) -> vocabulary::Timestamp {
-        vocabulary::Timestamp::from_seconds(self.0)
-    }
-
-    fn elapsed(&self) -> std::time::Duration {
-        std::time::Duration::ZERO
-    }
-
-    fn sleep(&self, _: std::time::Duration) -> world::BoxFuture<'static, ()> {
-        Box::pin(std::future::pending())
-    }
+    // Key and certificate of another folder belong together, and no node trusts them.
+    restore(&other, &ca, "authority-1.pem");
+    let error = ca.fails("issue DIR --name n --role proxy --replace");
+    let expected = "authority-1.pem: authorities.pem holds another certificate of this name; restore the one there\n";
+    assert!(error.ends_with(expected), "{error}");
+    std::fs::copy(ca.path("authorities.pem"), ca.path("authority-1.pem")).unwrap();
+    std::fs::write(ca.path("authority-1.key"), key).unwrap();
+    ca.run("issue DIR --name n --role proxy --replace");
+    assert!(ca.tls(&ca.read("issued/n.pem"), &ca.read("authorities.pem")).is_ok());
 }
 
 #[test]
-fn an_authority_that_has_ended_or_not_begun_issues_nothing() {
-    const MADE: u64 = 1_800_000_000;
+fn an_authority_out_of_force_issues_nothing() {
     const DAY: u64 = 24 * 3600;
+    /// 2026-11-28.
+    const MADE: u64 = 20_785 * DAY;
     let mut ca = Ca::new();
-    ca.world.clock = std::sync::Arc::new(StoppedClock(MADE));
+    ca.set_clock(MADE);
     ca.run("make DIR --days 10");
     ca.run("issue DIR --name n --role proxy");
-    let before = ca.read("issued/n.pem");
-    for (now, expected) in [(MADE + 11 * DAY, "rotate"), (MADE - DAY, "clock")] {
-        ca.world.clock = std::sync::Arc::new(StoppedClock(now));
-        let text = ca.fails("issue DIR --name n --role proxy --replace");
-        assert!(text.contains("authority-1.pem") && text.contains(expected), "{text}");
+    let before = all_files(&ca.path(""));
+    let (dir, path) = (ca.path(""), ca.path("authority-1.pem"));
+    let (dir, path) = (dir.display(), path.display());
+    let ended = format!("{path} ended on 2026-12-08; `martlet cluster-ca rotate {dir}` makes another authority\n");
+    let begins = format!(
+        "{path} begins at 2026-11-27T23:00:00 UTC, and now it is 2026-11-27T22:59:59: check this machine's clock\n"
+    );
+    for (now, expected) in [
+        (MADE - 3601, &begins),
+        (MADE + 10 * DAY, &ended),
+        (MADE + 400 * DAY, &ended),
+    ] {
+        ca.set_clock(now);
+        for line in [
+            "issue DIR --name n --role proxy --replace",
+            "issue DIR --name m --role proxy",
+        ] {
+            assert_eq!(&ca.fails(line), expected, "{line}");
+            assert_eq!(all_files(&ca.path("")), before, "{line}");
+        }
     }
-    assert_eq!(ca.read("issued/n.pem"), before);
+    ca.run("rotate DIR");
+    ca.run("issue DIR --name n --role proxy --replace");
+    ca.set_clock(MADE + 10 * DAY - 1);
+    assert!(
+        ca.fails("issue DIR --name m --role proxy")
+            .contains("authority-2.pem begins at ")
+    );
 }
 
 #[test]
-fn a_damaged_file_of_a_node_is_named_and_can_be_replaced() {
+fn an_authority_issues_from_its_first_second_to_its_last() {
+    let mut ca = Ca::new();
+    ca.set_clock(1_795_824_000);
+    ca.run("make DIR --days 1");
+    for now in [1_795_824_000 - 3600, 1_795_824_000 + 24 * 3600 - 1] {
+        ca.set_clock(now);
+        ca.run("issue DIR --name n --role proxy --replace");
+        assert!(ca.tls(&ca.read("issued/n.pem"), &ca.read("authorities.pem")).is_ok());
+    }
+}
+
+#[test]
+fn a_nodes_damaged_file_is_replaced_and_hides_no_other() {
     let ca = Ca::new();
     ca.run("make DIR");
-    ca.run("issue DIR --name good --role proxy");
-    ca.run("issue DIR --name bad --role proxy");
-    for damage in ["", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-        std::fs::write(ca.path("issued/bad.pem"), damage).unwrap();
+    for name in ["m", "n", "o"] {
+        ca.run(&format!("issue DIR --name {name} --role proxy"));
+    }
+    let (path, dir) = (ca.path("issued/n.pem"), ca.path(""));
+    let half = ca.read("issued/n.pem").as_bytes()[..200].to_vec();
+    for (at, damage) in [&b""[..], b"nonsense", b"\xff\xfe", &half].into_iter().enumerate() {
+        std::fs::write(&path, damage).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let shown = ca.fails("show DIR");
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines.len(), 4, "{shown}");
         assert!(
-            shown.contains("good, role proxy") && shown.contains("issued/bad.pem: "),
+            lines[1].contains("m, role proxy") && lines[2].contains("o, role proxy"),
             "{shown}"
         );
-        assert!(shown.contains("--replace"), "{shown}");
-        ca.run("issue DIR --name bad --role proxy --replace");
-        assert!(ca.run("show DIR").contains("bad, role proxy"));
+        let remedy = format!(
+            "; `martlet cluster-ca issue {} --name n … --replace` makes another one",
+            dir.display()
+        );
+        let (place, end) = (format!("{}: ", path.display()), remedy.as_str());
+        assert!(lines[3].starts_with(&place) && lines[3].ends_with(end), "{shown}");
+        assert!(ca.fails("issue DIR --name n --role proxy").contains("--replace"));
+        let output = ca.run("issue DIR --name n --role proxy --replace");
+        let kept = format!("replaced/n.damaged-{}", at + 1);
+        let note = format!("note: kept {}, the file before, as it was: ", ca.path(&kept).display());
+        assert!(output.contains(&note), "{output}");
+        assert_eq!(std::fs::read(ca.path(&kept)).unwrap(), damage);
+        assert_eq!(ca.mode(&kept), 0o600);
+        assert!(ca.tls(&ca.read("issued/n.pem"), &ca.read("authorities.pem")).is_ok());
+        assert_eq!(ca.run("show DIR").lines().count(), 4);
     }
-    // A number that could not be counted to.
-    std::fs::copy(ca.path("authority-1.pem"), ca.path("authority-4294967295.pem")).unwrap();
-    ca.run("show DIR");
-    assert!(ca.try_run("rotate DIR").is_err());
+}
+
+#[test]
+fn an_exchange_ends_only_when_damaged_files_are_replaced() {
+    let ca = Ca::new();
+    ca.run("make DIR");
+    for name in ["m", "n"] {
+        ca.run(&format!("issue DIR --name {name} --role proxy"));
+    }
+    std::fs::write(ca.path("issued/n.pem"), "").unwrap();
+    ca.run("rotate DIR");
+    let error = ca.fails("drop DIR");
+    assert!(
+        error.contains("m.pem; ") && error.contains("n.pem: there is no certificate in it; issue them again"),
+        "{error}"
+    );
+    ca.run("issue DIR --name m --role proxy --replace");
+    assert!(!ca.fails("drop DIR").contains("m.pem"));
+    ca.run("issue DIR --name n --role proxy --replace");
+    ca.run("drop DIR");
+    std::fs::write(ca.path("issued/n.pem"), "").unwrap();
+    ca.run("rotate DIR");
+    ca.run("drop DIR --force");
+}
+
+#[test]
+fn a_certificate_is_kept_whatever_ends_its_lines() {
+    let ca = Ca::new();
+    ca.run("make DIR");
+    ca.run("issue DIR --name n --role proxy");
+    // As an editor leaves it.
+    let text = ca.read("issued/n.pem").replace('\n', "\r\n");
+    std::fs::write(ca.path("issued/n.pem"), &text).unwrap();
+    let output = ca.run("issue DIR --name n --role proxy --replace");
+    assert!(output.contains("the certificate before, without its key"), "{output}");
+    let [(kept, content)] = all_files(&ca.path("replaced")).try_into().unwrap();
+    assert!(!String::from_utf8(content).unwrap().contains("PRIVATE"));
+    assert!(
+        ca.run(&format!("revoke DIR {}", kept.display()))
+            .starts_with("revoked ")
+    );
+}
+
+#[test]
+fn authorities_are_those_that_are_there() {
+    let ca = Ca::new();
+    ca.run("make DIR");
+    let certificate = ca.read("authority-1.pem");
+    // Of another cluster, and not trusted.
+    let other = Ca::new();
+    other.run("make DIR --name other");
+    std::fs::copy(other.path("authority-1.pem"), ca.path("authority-4294967295.pem")).unwrap();
+    for name in [
+        "authority-01.pem",
+        "authority-+1.pem",
+        "authority-0.pem",
+        "authority-99999999999.pem",
+    ] {
+        std::fs::write(ca.path(name), &certificate).unwrap();
+    }
+    let began = std::time::Instant::now();
+    assert_eq!(ca.run("show DIR").lines().count(), 1);
+    ca.run("rotate DIR");
+    assert!(ca.path("authority-2.pem").exists());
+    assert!(began.elapsed() < Duration::from_secs(60));
+    // A copy of one that is trusted leaves no number for the next.
+    ca.run("drop DIR");
+    std::fs::copy(ca.path("authority-2.pem"), ca.path("authority-4294967295.pem")).unwrap();
+    std::fs::copy(ca.path("authority-2.key"), ca.path("authority-4294967295.key")).unwrap();
+    std::fs::remove_file(ca.path("authority-2.pem")).unwrap();
+    assert!(
+        ca.fails("rotate DIR")
+            .contains("authority-4294967295.pem has the greatest number")
+    );
+}
+
+#[test]
+fn a_key_that_others_may_read_is_named() {
+    let ca = Ca::new();
+    ca.run("make DIR");
+    let key = ca.path("authority-1.key");
+    let warning = format!(
+        "warning: others than its owner may read or change {0}: chmod 600 {0}\n",
+        key.display()
+    );
+    for (mode, is_named) in [
+        (0o600, false),
+        (0o400, false),
+        (0o640, true),
+        (0o604, true),
+        (0o620, true),
+    ] {
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
+        for line in [
+            "issue DIR --name n --role proxy --replace",
+            "revoke DIR DIR/issued/n.pem",
+            "drop DIR",
+        ] {
+            let output = ca.try_run(line).unwrap_or_else(|error| error);
+            assert_eq!(output.contains(&warning), is_named, "{mode:o} {line}: {output}");
+        }
+        assert!(!ca.run("show DIR").contains("warning"));
+    }
+    assert!(ca.run("rotate DIR").ends_with(&warning));
+}
+
+#[test]
+fn what_could_command_a_terminal_is_spelled() {
+    let mut ca = Ca::new();
+    ca.folder = "no\u{1b}[31mdir".to_owned();
+    let lines = [
+        "show DIR",
+        "drop DIR",
+        "make DIR",
+        "issue DIR --name n --role proxy",
+        "show DIR",
+        "rotate DIR",
+    ];
+    for line in lines {
+        let output = ca.try_run(line).unwrap_or_else(|error| error);
+        assert!(
+            output.contains("no\\x1b[31mdir") && !output.contains('\u{1b}'),
+            "{output}"
+        );
+    }
 }
