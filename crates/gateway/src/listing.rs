@@ -51,6 +51,7 @@ async fn collect(mut body: Body, seat: &mut MemorySeat) -> Result<Bytes, Unread>
     let Some(second) = next(&mut body, seat).await? else {
         return listing(first);
     };
+    // Reserved, so that it does not grow by doubling: what the server does not send takes no memory.
     let length = body.length().unwrap_or_default().min(MOST);
     let mut all = BytesMut::with_capacity(usize::try_from(length).unwrap_or_default());
     all.extend_from_slice(&first);

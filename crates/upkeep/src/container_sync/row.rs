@@ -290,7 +290,7 @@ fn sent(headers: &HeaderMap) -> HeaderMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container_sync::SyncPeers;
+    use crate::container_sync::target::target_of;
     use bytes::Bytes;
     use peer::{HttpService, Service};
     use std::future::pending;
@@ -366,16 +366,6 @@ mod tests {
 
     fn target() -> SyncTarget {
         target_of("c")
-    }
-
-    fn target_of(container: &str) -> SyncTarget {
-        let known = SyncPeers {
-            allowed_hosts: vec!["127.0.0.1".into()],
-            ..SyncPeers::default()
-        };
-        known
-            .resolve(&format!("http://127.0.0.1/v1/a/{container}"), "key")
-            .unwrap()
     }
 
     async fn carry(carrier: &Carrier, deleted: bool) -> bool {

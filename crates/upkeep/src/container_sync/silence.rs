@@ -64,17 +64,7 @@ impl SilentClusters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container_sync::SyncPeers;
-
-    fn target_of(container: &str) -> SyncTarget {
-        let known = SyncPeers {
-            allowed_hosts: vec!["127.0.0.1".into()],
-            ..SyncPeers::default()
-        };
-        known
-            .resolve(&format!("http://127.0.0.1/v1/a/{container}"), "key")
-            .unwrap()
-    }
+    use crate::container_sync::target::target_of;
 
     #[test]
     fn a_cluster_is_silent_after_some_containers_of_it_were() {

@@ -192,6 +192,17 @@ fn parts(address: &str) -> Result<(String, u16, String), Fault> {
     Ok((host, port, path))
 }
 
+/// A container elsewhere, for tests.
+#[cfg(test)]
+pub(super) fn target_of(container: &str) -> SyncTarget {
+    let known = SyncPeers {
+        allowed_hosts: vec!["127.0.0.1".into()],
+        ..SyncPeers::default()
+    };
+    let address = format!("http://127.0.0.1/v1/a/{container}");
+    known.resolve(&address, "key").expect("the host is allowed")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
