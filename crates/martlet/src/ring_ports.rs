@@ -43,19 +43,14 @@ pub struct RingPorts {
 /// The ring of a policy.
 struct PolicyRing {
     file: RingFile,
-    /// What it says of this machine; `None` until it could be read.
-    ports: Option<BTreeSet<u16>>,
+    /// `None` until it could be read.
+    ring: Option<Ring>,
 }
 
 impl PolicyRing {
-    fn take(&mut self, ring: &Ring, here: &LocalServer) {
-        let own = ring.devices().filter(|device| here.serves(device));
-        self.ports = Some(own.map(|device| device.port).collect());
-    }
-
-    fn look_again(&mut self, here: &LocalServer) {
+    fn look_again(&mut self) {
         match self.file.read_again() {
-            Some(Ok(ring)) => self.take(&ring, here),
+            Some(Ok(ring)) => self.ring = Some(ring),
             Some(Err(failure)) => tracing::warn!("{failure}; the ports known before stay in force"),
             None => {}
         }
@@ -86,16 +81,16 @@ impl RingPorts {
         let mut rings = Vec::new();
         for policy in swift.policies.iter() {
             let path = common.swift_dir.join(format!("{}.ring.gz", policy.index.ring_name()));
-            let (file, ports) = (RingFile::new(path), None);
-            let mut ring = PolicyRing { file, ports };
-            match ring.file.read() {
-                Ok(read) => ring.take(&read, &here),
+            let mut file = RingFile::new(path);
+            let ring = match file.read() {
+                Ok(ring) => Some(ring),
                 Err(failure) if passing.is_successor() => {
                     tracing::error!("{failure}; the ports of the worker before are served until it can be read");
+                    None
                 }
                 Err(failure) => return Err(failure),
-            }
-            rings.push(ring);
+            };
+            rings.push(PolicyRing { file, ring });
         }
         Ok(Some(Self {
             rings,
@@ -105,10 +100,19 @@ impl RingPorts {
         }))
     }
 
-    /// Those that are wanted now. While a ring could not be read, what was listened on is.
+    /// Those that are wanted now, as host names in the rings are looked up. While a ring could not be read, what was
+    /// listened on is.
     fn ports(&self, inherited: &BTreeSet<u16>) -> BTreeSet<u16> {
-        let known = self.rings.iter().map(|ring| ring.ports.as_ref().unwrap_or(inherited));
-        let mut ports: BTreeSet<u16> = known.flatten().copied().collect();
+        let mut ports = BTreeSet::new();
+        for known in &self.rings {
+            match &known.ring {
+                Some(ring) => {
+                    let own = ring.devices().filter(|device| self.here.serves(device));
+                    ports.extend(own.map(|device| device.port));
+                }
+                None => ports.extend(inherited),
+            }
+        }
         ports.remove(&self.common.bind_port);
         ports
     }
@@ -171,8 +175,7 @@ impl RingPorts {
             let now = world.clock.elapsed();
             if now.saturating_sub(looked) >= LOOK_EVERY {
                 looked = now;
-                let here = &self.here;
-                self.rings.iter_mut().for_each(|ring| ring.look_again(here));
+                self.rings.iter_mut().for_each(PolicyRing::look_again);
             }
         }
     }
