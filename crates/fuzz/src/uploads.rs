@@ -2,8 +2,8 @@
 
 use crate::input::{block_on, body, cut, text};
 use features::bulk::decode::{Compression, Decoded};
-use features::bulk::list;
 use features::bulk::tar::{Archive, TarEntry, Unreadable};
+use features::bulk::{list, list_room::ListSeat};
 use features::large_objects::slo::{check_manifest, manifest};
 use object_server::mime::{MimeEvent, MimeSplitter, NotMime, PartHead};
 use request_pipeline::MemoryRoom;
@@ -129,7 +129,8 @@ async fn entries(sent: &[u8], size: usize, compression: Compression) -> (Vec<(Ta
 /// Lists of names to delete.
 pub(crate) fn bulk_list(bytes: &[u8]) {
     let (size, sent) = cut(bytes);
-    let (mut one, mut other) = (MemoryRoom::default().enter(), MemoryRoom::default().enter());
+    let seat = || ListSeat::in_room(&MemoryRoom::default());
+    let (mut one, mut other) = (seat(), seat());
     let whole = block_on(list::read(body(sent, WHOLE), 20, &mut one));
     let in_pieces = block_on(list::read(body(sent, size), 20, &mut other));
     assert_eq!(whole.is_ok(), in_pieces.is_ok(), "pieces of {size}");

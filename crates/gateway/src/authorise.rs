@@ -9,12 +9,11 @@ use request_pipeline::{ClientRequest, Response};
 
 /// `Err` is the answer to send instead.
 pub(crate) async fn authorise(shared: &Shared, request: &mut ClientRequest, acl: Option<&str>) -> Result<(), Response> {
-    let Some(authorizer) = request.authorizer.clone() else {
-        request.is_owner = true;
-        return Ok(());
-    };
-    request.acl = acl.map(str::to_owned);
-    authorizer.authorize(request, shared).await
+    match &request.authorizer {
+        Some(_) => request.acl = acl.map(str::to_owned),
+        None => request.is_owner = true,
+    }
+    request.authorise(shared).await
 }
 
 /// Takes off a response what only owners may see.

@@ -6,7 +6,7 @@
 use crate::shared::Shared;
 use http::HeaderName;
 use http::header::{CONNECTION, TE, UPGRADE};
-use peer::{Body, Https};
+use peer::{AccountPlace, Body, Https};
 use request_pipeline::{ClientRequest, Request, Response, reply};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) fn recognise(
     request: http::Request<Body>,
     from: SocketAddr,
 ) -> Result<ClientRequest, Box<Response>> {
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
     let tls = head.extensions.get::<Https>().is_some();
     let began = (shared.world.clock.elapsed(), shared.world.clock.now());
     let trans_id = transaction_id(&shared.world, began.1.seconds(), &shared.options.trans_id_suffix);
@@ -65,6 +65,9 @@ pub(crate) fn recognise(
     (request.headers, request.body) = (headers, body);
     (request.from, request.scheme) = (from, if tls { "https" } else { "http" });
     (request.trans_id, request.began) = (trans_id.into(), began);
+    if let Some(place) = head.extensions.remove::<AccountPlace>() {
+        request.extensions.insert(place);
+    }
     Ok(request)
 }
 

@@ -8,7 +8,7 @@ use crate::activity::Activity;
 use crate::body::Body;
 use crate::body_error::BodyError;
 use crate::connections::Connections;
-use crate::shares::AccountShare;
+use crate::shares::AccountPlace;
 use bytes::Bytes;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const PIECE: usize = 256 * 1024;
 pub(crate) struct RequestEnd {
     connections: Arc<Connections>,
     activity: Arc<Activity>,
-    share: Option<AccountShare>,
+    place: Option<AccountPlace>,
 }
 
 impl RequestEnd {
@@ -29,13 +29,13 @@ impl RequestEnd {
         Self {
             connections: connections.clone(),
             activity: activity.clone(),
-            share: None,
+            place: None,
         }
     }
 
-    /// The request counts for its account until it is over.
-    pub(crate) fn counts_for(&mut self, share: Option<AccountShare>) {
-        self.share = share;
+    /// What the request counts for there, it counts for until it is over.
+    pub(crate) fn counts_in(&mut self, place: AccountPlace) {
+        self.place = Some(place);
     }
 }
 

@@ -10,7 +10,7 @@
 use crate::activity::{Activity, Phase, Ticks};
 use crate::refusals::{RefusalLog, ServerRefusal, ServerRefusals};
 use crate::seats::{Seat, Seats};
-use crate::shares::{AccountShare, AccountShares};
+use crate::shares::{AccountPlace, AccountShares};
 use crate::watch::{ConnectionVerdict, Watch, WatchLimits};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -93,7 +93,7 @@ impl Connections {
             clock: world.clock.clone(),
             seats: Seats::new(world, limits.seats),
             held: AtomicUsize::new(0),
-            accounts: AccountShares::new(limits.per_account),
+            accounts: AccountShares::new(limits.per_account, refusals.clone()),
             limits,
             ticks: Ticks::default(),
             table: Mutex::default(),
@@ -167,13 +167,9 @@ impl Connections {
         self.table.lock().log.explain(reason);
     }
 
-    /// For a request with this path; `Err` when its account has as many as it may.
-    pub(crate) fn share(&self, path: &str) -> Result<Option<AccountShare>, ()> {
-        let share = self.accounts.take(path);
-        if share.is_err() {
-            self.refusals.add(ServerRefusal::Account);
-        }
-        share
+    /// Where a new request counts for its account, if accounts have a limit.
+    pub(crate) fn account_place(&self) -> Option<AccountPlace> {
+        self.accounts.place()
     }
 
     /// A seat for a request from this address; `None` when there is none in time.

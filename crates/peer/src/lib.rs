@@ -89,6 +89,7 @@ pub use interim::Interim;
 pub use loan::Loan;
 pub use peers::Peers;
 pub use refusals::{ServerRefusal, ServerRefusals};
+pub use shares::AccountPlace;
 pub use silence::{AskedDevice, Silence};
 pub use tls::{Tls, TlsError};
 pub use url::Url;

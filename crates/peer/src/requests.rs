@@ -79,17 +79,17 @@ impl ConnectionRequests {
     }
 
     /// With a seat, where one is needed.
-    async fn serve(&self, request: http::Request<Body>, end: &mut RequestEnd) -> Response {
+    async fn serve(&self, mut request: http::Request<Body>, end: &mut RequestEnd) -> Response {
         if let Some(guard) = self.guard
             && !guard.allows(request.method(), request.uri().path())
         {
             return self.forbid(guard, &request);
         }
         if !self.service.is_for_monitors(&request, self.from) {
-            let Ok(share) = self.connections.share(request.uri().path()) else {
-                return busy();
-            };
-            end.counts_for(share);
+            if let Some(place) = self.connections.account_place() {
+                end.counts_in(place.clone());
+                request.extensions_mut().insert(place);
+            }
             let Some(seat) = self.connections.seat(self.from.ip()).await else {
                 return busy();
             };

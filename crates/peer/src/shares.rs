@@ -1,10 +1,14 @@
 //! How many requests of each account are under way, where an operator limits that.
 //!
-//! Always holds: an account without requests takes no room; without a limit nothing is counted.
-//! Deliberately absent: who asks. Requests of other APIs than Swift's own (`/v1/ACCOUNT`) are not counted.
+//! A request carries its [`AccountPlace`] among its extensions. What authorises the request takes the place for an
+//! account then, so that requests of strangers count for no account, however slowly they send.
+//! Always holds: an account without requests takes no room; without a limit nothing is counted; a request counts once,
+//! for the first account that it was authorised for, until its answer has been sent.
 
+use crate::busy::busy;
+use crate::call::Response;
+use crate::refusals::{ServerRefusal, ServerRefusals};
 use parking_lot::Mutex;
-use percent_encoding::percent_decode_str;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -14,78 +18,98 @@ pub(crate) struct AccountShares {
     /// 0 for any number.
     most: usize,
     taken: Mutex<HashMap<String, usize>>,
+    refusals: ServerRefusals,
 }
 
-/// A request that counts as long as this lives.
+/// Where a request counts for an account; clones are of the same request, which counts as long as one of them lives.
+#[derive(Debug, Clone)]
+pub struct AccountPlace(Arc<Place>);
+
 #[derive(Debug)]
-pub(crate) struct AccountShare {
+struct Place {
     shares: Arc<AccountShares>,
-    account: String,
+    account: Mutex<Option<String>>,
 }
 
 impl AccountShares {
-    pub(crate) fn new(most: usize) -> Arc<Self> {
+    pub(crate) fn new(most: usize, refusals: ServerRefusals) -> Arc<Self> {
         Arc::new(Self {
             most,
             taken: Mutex::default(),
+            refusals,
         })
     }
 
-    /// For a request with this path; `Err` when its account has as many as it may.
-    pub(crate) fn take(self: &Arc<Self>, path: &str) -> Result<Option<AccountShare>, ()> {
-        let Some(account) = (self.most > 0).then(|| account_of(path)).flatten() else {
-            return Ok(None);
-        };
-        let mut taken = self.taken.lock();
-        let count = taken.entry(account.clone()).or_default();
-        if *count >= self.most {
-            return Err(());
-        }
-        *count += 1;
-        Ok(Some(AccountShare {
+    /// For a new request, which counts for no account yet; `None` without a limit.
+    pub(crate) fn place(self: &Arc<Self>) -> Option<AccountPlace> {
+        let place = || Place {
             shares: self.clone(),
-            account,
-        }))
+            account: Mutex::default(),
+        };
+        (self.most > 0).then(|| AccountPlace(Arc::new(place())))
     }
 }
 
-impl Drop for AccountShare {
+impl AccountPlace {
+    /// Counts the request for this account, if it counts for none yet; `Err` is the answer when the account has as many
+    /// as it may.
+    pub fn take(&self, account: &str) -> Result<(), Response> {
+        let Place { shares, account: own } = &*self.0;
+        let mut own = own.lock();
+        if own.is_some() {
+            return Ok(());
+        }
+        let mut taken = shares.taken.lock();
+        let count = taken.get(account).copied().unwrap_or_default();
+        if count >= shares.most {
+            shares.refusals.add(ServerRefusal::Account);
+            return Err(busy());
+        }
+        taken.insert(account.to_owned(), count + 1);
+        *own = Some(account.to_owned());
+        Ok(())
+    }
+}
+
+impl Drop for Place {
     fn drop(&mut self) {
+        let Some(account) = self.account.get_mut() else { return };
         let mut taken = self.shares.taken.lock();
-        if let Some(count) = taken.get_mut(&self.account) {
+        if let Some(count) = taken.get_mut(account) {
             *count -= 1;
             if *count == 0 {
-                taken.remove(&self.account);
+                taken.remove(account);
             }
         }
     }
 }
 
-fn account_of(path: &str) -> Option<String> {
-    let mut parts = path.strip_prefix('/')?.splitn(3, '/');
-    let version = parts.next()?;
-    let account = parts.next().filter(|account| !account.is_empty())?;
-    matches!(version, "v1" | "v1.0").then(|| percent_decode_str(account).decode_utf8_lossy().into_owned())
-}
-
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 mod tests {
     use super::*;
 
     #[test]
     fn each_account_has_its_share() {
-        let shares = AccountShares::new(2);
-        let (first, second) = (shares.take("/v1/a/c/o").unwrap(), shares.take("/v1.0/%61").unwrap());
-        assert!(first.is_some() && second.is_some());
-        assert!(shares.take("/v1/a?format=json").is_ok() && shares.take("/v1/a/c").is_err());
-        assert!(shares.take("/v1/b").is_ok());
-        for other in ["/", "/healthcheck", "/bucket/key", "/v1/", "*"] {
-            assert!(shares.take(other).unwrap().is_none(), "{other}");
-        }
+        let shares = AccountShares::new(2, ServerRefusals::default());
+        let place = || shares.place().unwrap();
+        let (first, second, third) = (place(), place(), place());
+        assert!(first.take("a").is_ok() && second.take("a").is_ok());
+        // Each counts once, whatever else it asks for.
+        assert!(first.take("a").is_ok() && first.take("b").is_ok());
+        let refusal = third.take("a").unwrap_err();
+        assert_eq!(
+            (refusal.status().as_u16(), refusal.headers()["retry-after"].as_bytes()),
+            (503, &b"5"[..])
+        );
+        assert_eq!(shares.refusals.count(ServerRefusal::Account), 1);
+        let part = first.clone();
         drop(first);
-        assert!(shares.take("/v1/a").is_ok());
-        drop(second);
+        assert!(third.take("a").is_err());
+        drop(part);
+        assert!(third.take("a").is_ok());
+        drop((second, third));
         assert!(shares.taken.lock().is_empty());
-        assert!(AccountShares::new(0).take("/v1/a").unwrap().is_none());
+        assert!(AccountShares::new(0, ServerRefusals::default()).place().is_none());
     }
 }

@@ -4,7 +4,7 @@
 
 use http::StatusCode;
 use peer::http_server::{Shutdown, plain, serve};
-use peer::{Arrival, Body, BodyError, HttpService, Response, ServerOptions, ServerRefusal, Tls};
+use peer::{AccountPlace, Arrival, Body, BodyError, HttpService, Response, ServerOptions, ServerRefusal, Tls};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use world::World;
 const SOON: Duration = Duration::from_secs(20);
 
 /// Answers `/wait` when it is let go, `/large` with more than sockets hold, `/pieces` with the same in pieces, and
-/// anything else with the length of what came.
+/// anything else with the length of what came. A request for `/v1/ACCOUNT/…` may be made, and counts for the account.
 #[derive(Default)]
 struct Pages {
     begun: AtomicUsize,
@@ -29,6 +29,12 @@ struct Pages {
 impl HttpService for Pages {
     async fn serve(&self, request: http::Request<Body>, _from: SocketAddr) -> Response {
         self.begun.fetch_add(1, Ordering::SeqCst);
+        let place = request.extensions().get::<AccountPlace>();
+        if let (Some(place), ["", "v1", account, ..]) = (place, &*request.uri().path().split('/').collect::<Vec<_>>())
+            && let Err(refusal) = place.take(account)
+        {
+            return refusal;
+        }
         match request.uri().path() {
             "/wait" => self.go.notified().await,
             "/498" => return plain(StatusCode::from_u16(498).unwrap(), "Slow down"),
@@ -480,12 +486,13 @@ async fn an_account_has_its_share() {
     let mut upload = server
         .send("PUT /v1/a/c/o HTTP/1.1\r\nContent-Length: 1\r\nConnection: close\r\n\r\n")
         .await;
-    server.until_begun(1).await;
+    let _stranger = server.send("PUT /stranger HTTP/1.1\r\nContent-Length: 1\r\n\r\n").await;
+    server.until_begun(2).await;
     assert!(server.ask("/v1/a").await.starts_with("HTTP/1.1 503"));
     assert!(server.ask("/v1/b").await.starts_with("HTTP/1.1 200"));
     upload.write_all(b"x").await.unwrap();
     assert!(rest(&mut upload).await.starts_with("HTTP/1.1 200"));
-    until(|| server.options.open.count() == 0).await;
+    until(|| server.options.open.count() == 1).await;
     assert!(server.ask("/v1/a").await.starts_with("HTTP/1.1 200"));
 }
 

@@ -7,7 +7,7 @@ use crate::access_notes::AccessNotes;
 use crate::info::InfoSource;
 use crate::reply;
 use http::{Extensions, HeaderMap, Method};
-use peer::{Body, Response};
+use peer::{AccountPlace, Body, Response};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use vocabulary::{EntityPath, Timestamp};
 #[async_trait::async_trait]
 pub trait Authorizer: Send + Sync {
     /// `Err` is the answer to send instead. Sets [`Request::is_owner`].
-    /// The core calls it once it knows the container's ACL ([`Request::acl`]).
+    /// Called by [`Request::authorise`] once the container's ACL ([`Request::acl`]) is known.
     async fn authorize(&self, request: &mut ClientRequest, info: &dyn InfoSource) -> Result<(), Response>;
 
     /// How the user of an account for whom an access key is made is written down: `user`, else the one who asks.
@@ -127,6 +127,20 @@ impl Request {
     /// A query parameter, decoded; the last one wins. `Err` when it is not UTF-8.
     pub fn param(&self, key: &str) -> Option<Result<String, vocabulary::NameError>> {
         vocabulary::names::query_value(&self.query, key)
+    }
+
+    /// Asks the authorizer, if there is one. A request that may be made counts for its account from then on; one that a
+    /// feature has [preauthorised](Request::preauthorised) counts for none by itself. `Err` is the answer.
+    pub async fn authorise(self: &mut Box<Self>, info: &dyn InfoSource) -> Result<(), Response> {
+        match self.authorizer.clone() {
+            Some(authorizer) => authorizer.authorize(self, info).await?,
+            None if self.authorize_override => return Ok(()),
+            None => {}
+        }
+        match (self.extensions.get::<AccountPlace>(), &self.entity) {
+            (Some(place), Some(entity)) => place.take(&entity.account),
+            _ => Ok(()),
+        }
     }
 
     /// The refusal of a request whose `Host` (without its port) is one of `denied`.

@@ -37,8 +37,8 @@ options! {
         /// Bytes a second that a client has to send or take while it is waited for, on average over a little more than
         /// client_timeout; a slower one is answered with 408, or its connection is closed. 0 for any rate.
         min_transfer_rate: u64 = "500",
-        /// Requests of one account that may be served at the same time, per worker; 0 for any number. Further ones are
-        /// answered with 503.
+        /// Requests of one account that may be served at the same time, per worker, once it is known that they may be
+        /// made; 0 for any number. Further ones are answered with 503.
         max_requests_per_account: usize = "0",
         /// Log requests that had to go to handoff nodes.
         log_handoffs: bool = "true",

@@ -4,10 +4,11 @@
 //! all lists together take no more than the room that there is for bodies.
 
 use super::delete::DeleteTarget;
+use super::list_room::ListSeat;
 use bytes::BytesMut;
 use peer::{Body, BodyError};
 use percent_encoding::percent_decode;
-use request_pipeline::{MemorySeat, NoRoom};
+use request_pipeline::NoRoom;
 
 /// Bytes of a line: twice what a container's name and an object's may have together.
 pub const MAX_LINE: usize = 2 * (256 + 1024 + 2);
@@ -27,7 +28,7 @@ pub enum BadList {
 
 /// Reads a list of at most `most` names, which take their room by `seat`. Empty lines count, so that a body of them has
 /// an end.
-pub async fn read(mut body: Body, most: usize, seat: &mut MemorySeat) -> Result<Vec<DeleteTarget>, BadList> {
+pub async fn read(mut body: Body, most: usize, seat: &mut ListSeat) -> Result<Vec<DeleteTarget>, BadList> {
     let mut list = NameList {
         targets: Vec::new(),
         empty: 0,
@@ -38,7 +39,7 @@ pub async fn read(mut body: Body, most: usize, seat: &mut MemorySeat) -> Result<
     loop {
         while let Some(end) = memchr::memchr(b'\n', &buffer) {
             let line = buffer.split_to(end + 1);
-            list.take(&line)?;
+            list.take(&line).await?;
             list.check_length()?;
         }
         if buffer.len() > MAX_LINE {
@@ -52,7 +53,7 @@ pub async fn read(mut body: Body, most: usize, seat: &mut MemorySeat) -> Result<
             None => break,
         }
     }
-    list.take(&buffer)?;
+    list.take(&buffer).await?;
     match list.targets.len() > most {
         true => Err(BadList::TooMany),
         false => Ok(list.targets),
@@ -64,11 +65,11 @@ struct NameList<'a> {
     targets: Vec<DeleteTarget>,
     empty: usize,
     most: usize,
-    seat: &'a mut MemorySeat,
+    seat: &'a mut ListSeat,
 }
 
 impl NameList<'_> {
-    fn take(&mut self, line: &[u8]) -> Result<(), BadList> {
+    async fn take(&mut self, line: &[u8]) -> Result<(), BadList> {
         let line = line.trim_ascii();
         if line.len() > MAX_LINE {
             return Err(BadList::TooLong);
@@ -81,7 +82,7 @@ impl NameList<'_> {
         name.shrink_to_fit();
         // The list grows by doubling.
         let bytes = name.len() + 2 * size_of::<DeleteTarget>();
-        self.seat.grow(bytes as u64).map_err(BadList::NoRoom)?;
+        self.seat.grow(bytes as u64).await.map_err(BadList::NoRoom)?;
         self.targets.push(DeleteTarget::new(name));
         Ok(())
     }
@@ -111,7 +112,9 @@ mod tests {
                 futures_util::stream::iter(first).chain(futures_util::stream::pending()),
                 None,
             );
-            read(body, 100, &mut room.enter()).await.map(|targets| targets.len())
+            read(body, 100, &mut ListSeat::in_room(&room))
+                .await
+                .map(|targets| targets.len())
         };
         let mut one = Box::pin(list(15));
         assert!(futures_util::poll!(&mut one).is_pending());
@@ -126,7 +129,7 @@ mod tests {
     async fn names(text: &[u8], most: usize) -> Result<Vec<Vec<u8>>, BadList> {
         let chunks: Vec<_> = text.chunks(3).map(|c| Ok(bytes::Bytes::copy_from_slice(c))).collect();
         let body = Body::stream(futures_util::stream::iter(chunks), None);
-        let mut seat = MemoryRoom::default().enter();
+        let mut seat = ListSeat::in_room(&MemoryRoom::default());
         Ok(read(body, most, &mut seat)
             .await?
             .into_iter()

@@ -8,7 +8,7 @@
 //!
 //! | question | file |
 //! |---|---|
-//! | deleting many things, a few at a time | `delete.rs`; the list of them `list.rs` |
+//! | deleting many things, a few at a time | `delete.rs`; the list of them `list.rs`, its memory `list_room.rs` |
 //! | an answer that begins before it is known | `heartbeat.rs` |
 //! | the report that such a request ends with | `report.rs` |
 //! | an archive becomes objects | `extract.rs` |
@@ -22,6 +22,7 @@ pub mod extract;
 pub mod header;
 pub mod heartbeat;
 pub mod list;
+pub mod list_room;
 pub mod report;
 pub mod tar;
 #[cfg(test)]
@@ -35,8 +36,9 @@ use extract::{ExtractLimits, extract};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method};
 use list::BadList;
+use list_room::{ListRoom, ListSeat};
 use peer::Body;
-use request_pipeline::{ClientRequest, Feature, MemoryRoom, MemorySeat, Next, NoRoom, Response, reply};
+use request_pipeline::{ClientRequest, Feature, Next, NoRoom, Response, reply};
 use serde_json::{Value, json};
 use settings::gateway_filters::BulkSettings;
 use std::future::Future;
@@ -48,16 +50,13 @@ pub struct Bulk {
     settings: BulkSettings,
     max_file_size: u64,
     clock: Arc<dyn Clock>,
-    /// For lists of names. Of its own, because it is not known yet who sends them: strangers that fill it stop nothing
-    /// else.
-    bodies: MemoryRoom,
+    lists: ListRoom,
 }
 
-/// Bytes that all lists take together: twelve of the longest.
-const MOST_OF_LISTS: u64 = 128 << 20;
-
-/// Bytes that a list must find free to be read at all.
-const LEAST_ROOM: u64 = 64 << 10;
+/// What deletes lists, in the access log.
+const SOURCE: &str = "BD";
+/// The same in `User-Agent`.
+const AGENT: &str = "BulkDelete";
 
 impl Bulk {
     /// As configured; no file of an archive may be larger than `max_file_size`.
@@ -66,14 +65,14 @@ impl Bulk {
             settings,
             max_file_size,
             clock,
-            bodies: MemoryRoom::of(MOST_OF_LISTS),
+            lists: ListRoom::default(),
         }
     }
 
     /// Has lists take this room.
     #[cfg(test)]
-    fn reading_in(self, bodies: MemoryRoom) -> Self {
-        Self { bodies, ..self }
+    fn reading_in(self, lists: ListRoom) -> Self {
+        Self { lists, ..self }
     }
 
     async fn respond(
@@ -112,24 +111,24 @@ impl Bulk {
 
     async fn delete(&self, request: ClientRequest, next: Next) -> Response {
         let deleter = Deleter {
-            source: "BD",
-            agent: "BulkDelete",
+            source: SOURCE,
+            agent: AGENT,
             concurrency: self.settings.delete_concurrency.0,
             max_failures: self.settings.max_failed_deletes,
             container_retries: self.settings.delete_container_retry_count,
             clock: self.clock.clone(),
         };
         let most = self.settings.max_deletes_per_request;
-        if let Err(full) = self.bodies.enter().grow(LEAST_ROOM) {
-            return full.answer();
-        }
-        let seat = self.bodies.enter();
-        match form_for(&request.headers) {
-            None => self.respond(None, "delete", async { delete::refusal(406, "") }).await,
-            form => {
-                self.respond(form, "delete", delete_list(request, next, deleter, (most, seat)))
+        let Some(form) = form_for(&request.headers) else {
+            return self.respond(None, "delete", async { delete::refusal(406, "") }).await;
+        };
+        let account = request.entity.as_ref().map_or("", |entity| entity.account.as_str());
+        match self.lists.enter(&request, account, &next).await {
+            Ok(seat) => {
+                self.respond(Some(form), "delete", delete_list(request, next, deleter, (most, seat)))
                     .await
             }
+            Err(full) => full.answer(),
         }
     }
 }
@@ -189,7 +188,7 @@ async fn delete_list(
     mut request: ClientRequest,
     next: Next,
     deleter: Deleter,
-    (most, mut seat): (usize, MemorySeat),
+    (most, mut seat): (usize, ListSeat),
 ) -> Report {
     let Some(entity) = request.entity.clone() else {
         return delete::refusal(404, "");

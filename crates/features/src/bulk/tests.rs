@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::testing::{request, with_headers};
+use futures_util::StreamExt;
 use header::{BLOCK, header};
 use parking_lot::Mutex;
 use request_pipeline::{AccountInfo, ContainerInfo, Core, InfoSource, Pipeline};
@@ -258,27 +259,54 @@ async fn lists_are_deleted() {
 }
 
 #[tokio::test]
-async fn lists_without_room_are_refused() {
-    let room = MemoryRoom::of(100_000);
-    let ask = async |list: String| {
-        let mut asked = request("POST", "/v1/a?bulk-delete");
-        asked.headers.insert("content-length", HeaderValue::from(list.len()));
-        asked.body = Body::whole(list);
-        let feature = Bulk::new(settings(), 1000, Arc::new(RealClock::new())).reading_in(room.clone());
-        let pipeline = Pipeline::new(vec![Arc::new(feature)], Arc::new(Stored::default()));
+async fn lists_without_room_are_refused_but_for_clients_that_are_known() {
+    let lists = ListRoom::of(100_000);
+    let room = lists.everybody().clone();
+    let feature = Arc::new(Bulk::new(settings(), 1000, Arc::new(RealClock::new())).reading_in(lists));
+    // The account `out` answers strangers.
+    let send_body = async |account: &str, list: Body| {
+        let mut asked = request("POST", &format!("/v1/{account}?bulk-delete"));
+        asked
+            .headers
+            .insert("transfer-encoding", HeaderValue::from_static("chunked"));
+        asked.body = list;
+        let pipeline = Pipeline::new(vec![feature.clone()], Arc::new(Stored::default()));
         let response = pipeline.run(asked).await;
         let status = response.status().as_u16();
         let text = response.into_body().collect(100_000).await.unwrap();
         (status, String::from_utf8_lossy(&text).into_owned())
     };
+    let send = async |account: &str, list: String| send_body(account, Body::whole(list)).await;
+    let long = || format!("c/{}\n", "x".repeat(2500)).repeat(5);
+    let deleted = |answer: (u16, String), count: u32| {
+        let expected = format!("Number Deleted: {count}");
+        assert!(answer.0 == 200 && answer.1.contains(&expected), "{answer:?}");
+    };
     let mut seat = room.enter();
     seat.grow(30_000).unwrap();
-    assert!(ask("c/o\n".repeat(3)).await.1.contains("Number Deleted: 3"));
-    let (status, text) = ask(format!("{}\n", "x".repeat(2500)).repeat(5)).await;
-    assert!(status == 200 && text.contains("Number Deleted: 5"), "{text}");
+    deleted(send("out", "c/o\n".repeat(3)).await, 3);
+    deleted(send("out", long()).await, 5);
     seat.grow(6_000).unwrap();
-    assert_eq!(ask("c/o\n".into()).await.0, 503);
+    assert_eq!(send("out", "c/o\n".into()).await.0, 503);
+    deleted(send("a", long()).await, 5);
     drop(seat);
+    // The room is filled while the list comes.
+    let filled = || {
+        let mut seat = room.enter();
+        seat.grow(34_000).unwrap();
+        let list = futures_util::stream::iter(long().into_bytes().chunks(5000).map(<[u8]>::to_vec).collect::<Vec<_>>());
+        Body::stream(
+            list.map(move |piece| {
+                // Of three pieces two find room for this.
+                let _ = seat.grow(31_000);
+                Ok(piece.into())
+            }),
+            None,
+        )
+    };
+    let (status, text) = send_body("out", filled()).await;
+    assert!(status == 200 && text.contains("Response Status: 503"), "{text}");
+    deleted(send_body("a", filled()).await, 5);
     assert_eq!(room.taken(), 0);
 }
 

@@ -72,14 +72,14 @@ pub(super) async fn handle(shared: &Arc<Shared>, request: ClientRequest, next: N
 
 /// Whether the client may delete what is in a container.
 async fn may_delete(client: &ClientRequest, next: &Next, account: &str, container: &str) -> Result<(), Response> {
-    let Some(authorizer) = client.authorizer.clone() else {
+    if client.authorizer.is_none() {
         return Ok(());
-    };
+    }
     let path = EntityPath::account(account).with_container(container);
     let acl = next.info().container(account, container).await.write_acl.clone();
     let mut request = client.subrequest(Method::DELETE, path.with_object("any"), SOURCE);
     request.acl = acl;
-    authorizer.authorize(&mut request, next.info()).await
+    request.authorise(next.info()).await
 }
 
 /// The request that stores a task per name.

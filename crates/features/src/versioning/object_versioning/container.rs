@@ -37,7 +37,7 @@ impl ObjectVersioning {
         let info = next.info().container(&entity.account, container).await;
         let wanted = request.headers.remove(SWITCH);
         let enable = wanted.is_some_and(|value| std::str::from_utf8(value.as_bytes()).is_ok_and(is_true));
-        if let Err(refusal) = authorise(&mut request, &next).await {
+        if let Err(refusal) = request.authorise(next.info()).await {
             return refusal;
         }
         if !info.exists() && request.method == Method::POST {
@@ -140,20 +140,13 @@ fn set_sysmeta(request: &mut ClientRequest, name: &str, value: &str) {
     request.set_header(name, value);
 }
 
-async fn authorise(request: &mut ClientRequest, next: &Next) -> Result<(), Response> {
-    match request.authorizer.clone() {
-        Some(authorizer) => authorizer.authorize(request, next.info()).await,
-        None => Ok(()),
-    }
-}
-
 async fn delete(mut request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
     let container = entity.container.as_deref().unwrap_or_default();
     let info = next.info().container(&entity.account, container).await;
     let Some(versioned) = Versioned::of(&entity.account, container, &info) else {
         return next.run(request).await;
     };
-    if let Err(refusal) = authorise(&mut request, &next).await {
+    if let Err(refusal) = request.authorise(next.info()).await {
         return refusal;
     }
     let ask = |method: Method| {
