@@ -4,12 +4,8 @@
 //! counters that contradict each other are reported and left, for replication compares rows, not them.
 //! Deliberately absent: comparing the counters with the rows, which would read all of them.
 
-use crate::error::DatabaseFailure;
 use crate::{Broker, Error, Info, Kind};
 use vocabulary::Timestamp;
-
-/// While SQLite checks a file no other connection can write to it: larger ones are only asked for their figures.
-const LARGEST_CHECKED: u64 = 128 << 20;
 
 /// Seconds by which a time may be ahead of this machine's clock: more than clocks differ by that anybody looks after.
 const MOST_AHEAD: u64 = 24 * 60 * 60;
@@ -60,27 +56,12 @@ impl Broker {
     }
 
     fn audit_contents(&self) -> Result<Audit, Error> {
-        self.check_pages()?;
+        self.with(|database| database.check_pages())?;
         let info = self.info()?;
         match self.location().kind() {
             Kind::Account => self.check_counters(info),
             Kind::Container => Ok(Audit::Sound(Box::new(info))),
         }
-    }
-
-    fn check_pages(&self) -> Result<(), Error> {
-        self.with(|database| {
-            let size = self.location().disk().length(database.path())?;
-            if size > LARGEST_CHECKED {
-                return Ok(());
-            }
-            let found: String =
-                database.read_long("check", |c| c.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)))?;
-            match found.as_str() {
-                "ok" => Ok(()),
-                _ => Err(DatabaseFailure::Damaged(found)),
-            }
-        })
     }
 
     /// An account's totals are the sums over its policies.

@@ -16,6 +16,7 @@ use crate::row::ContainerRow;
 use crate::{Error, Location, Row, absorb, pending};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use vocabulary::FaultKind;
 
 /// How large the pending file may grow before it is merged; OpenStack's PENDING_CAP.
@@ -29,6 +30,8 @@ pub struct Broker {
     pending: Mutex<()>,
     queue: RowQueue,
     schemas: Schemas,
+    /// Whether it was malformed once, and sound in the next moment.
+    is_doubted: AtomicBool,
 }
 
 impl Broker {
@@ -62,6 +65,7 @@ impl Broker {
             pending: Mutex::new(()),
             queue: RowQueue::default(),
             schemas: Schemas::Known,
+            is_doubted: AtomicBool::new(false),
         }
     }
 
@@ -182,7 +186,8 @@ impl Broker {
         self.absorb(&[])
     }
 
-    /// Runs `work` on the open database, opening it when needed and quarantining it when damaged.
+    /// Runs `work` on the open database, opening it when needed and quarantining it when damaged: at once when a second
+    /// look finds the damage, too, or the second time that there is any.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Database) -> Result<T, DatabaseFailure>) -> Result<T, Error> {
         let mut slot = self.database.lock();
         if slot.as_ref().is_some_and(|database| !database.is_current()) {
@@ -205,6 +210,18 @@ impl Broker {
                 *slot = None;
                 self.quarantine(reason)
             }
+            DatabaseFailure::Malformed(reason) => {
+                *slot = None;
+                match self.look_again() {
+                    Some(reason) => self.quarantine(reason),
+                    // What no check finds, and requests meet again and again.
+                    None if self.is_doubted.swap(true, Ordering::Relaxed) => self.quarantine(reason),
+                    None => Error::Doubtful {
+                        path: self.location.db_file(),
+                        reason,
+                    },
+                }
+            }
         })
     }
 
@@ -223,6 +240,16 @@ impl Broker {
         match self.quarantine(reason.to_owned()) {
             Error::Quarantined { .. } => Ok(()),
             error => Err(error),
+        }
+    }
+
+    /// What is wrong with the file when it is opened once more. SQLite takes a read that fails on Linux (EIO) for
+    /// damage, and drives do fail to read now and then.
+    fn look_again(&self) -> Option<String> {
+        let looked = Database::open(&self.location, self.schemas).and_then(|database| database.check_pages());
+        match looked {
+            Err(DatabaseFailure::Damaged(reason) | DatabaseFailure::Malformed(reason)) => Some(reason),
+            Err(DatabaseFailure::Error(_)) | Ok(()) => None,
         }
     }
 

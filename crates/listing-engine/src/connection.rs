@@ -10,7 +10,7 @@
 //! Where SQLite cannot open files by their paths (`image.rs`), a file is loaded whole and written back whole.
 
 use crate::deadline::{Deadline, Patience, WorkLimits};
-use crate::error::{DatabaseFailure, Error, WorkError, damage, is_failed_sync, is_failed_write};
+use crate::error::{DatabaseFailure, Error, WorkError, damage, is_failed_sync, is_failed_write, may_be_unreadable};
 use crate::files::{Disk, FileIdentity};
 use crate::image::Image;
 use crate::known_schemas::{self, SchemaStanding};
@@ -50,6 +50,8 @@ const SQLITE_LIMITS: &[(Limit, i32)] = &[
     (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50),
     (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 10),
 ];
+/// While SQLite checks a file no other connection can write to it: larger ones are not checked.
+const LARGEST_CHECKED: u64 = 128 << 20;
 /// What the system says of a link to itself.
 const LOOP: i32 = Errno::LOOP.raw_os_error();
 
@@ -164,6 +166,18 @@ impl Database {
     /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether its pages hang together, unless there are too many.
+    pub(crate) fn check_pages(&self) -> Result<(), DatabaseFailure> {
+        if self.disk.length(&self.path)? > LARGEST_CHECKED {
+            return Ok(());
+        }
+        let found: String = self.read_long("check", |c| c.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)))?;
+        match found.as_str() {
+            "ok" => Ok(()),
+            _ => Err(DatabaseFailure::Malformed(found)),
+        }
     }
 
     /// Whether the name still leads to the file that is open, and it can be written: what was opened while its drive
@@ -387,7 +401,10 @@ fn failure(disk: &Disk, doing: &'static str, path: &Path, error: rusqlite::Error
         disk.sync_failed(path, &Errno::IO.into());
     }
     if let Some(reason) = damage(&error) {
-        return DatabaseFailure::Damaged(reason);
+        return match may_be_unreadable(&error) {
+            true => DatabaseFailure::Malformed(reason),
+            false => DatabaseFailure::Damaged(reason),
+        };
     }
     let is_vague = matches!(
         error.sqlite_error_code(),

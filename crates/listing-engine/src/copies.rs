@@ -272,7 +272,7 @@ impl Copy {
         };
         let refuse = |failure| match failure {
             DatabaseFailure::Error(error) => error,
-            DatabaseFailure::Damaged(reason) => unfit(reason),
+            DatabaseFailure::Damaged(reason) | DatabaseFailure::Malformed(reason) => unfit(reason),
         };
         let database = Database::open_unshared(location.disk(), kind, staged).map_err(refuse)?;
         let mut copy = Self {
@@ -400,7 +400,7 @@ fn merge_metadata(kind: Kind, connection: &Connection, stored: &str) -> rusqlite
 fn refused(path: &Path, failure: DatabaseFailure) -> Error {
     match failure {
         DatabaseFailure::Error(error) => error,
-        DatabaseFailure::Damaged(reason) => bad(path, reason),
+        DatabaseFailure::Damaged(reason) | DatabaseFailure::Malformed(reason) => bad(path, reason),
     }
 }
 

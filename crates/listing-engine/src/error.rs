@@ -26,6 +26,14 @@ pub enum Error {
         /// The database file.
         path: PathBuf,
     },
+    /// SQLite called the database malformed, and a second look found nothing wrong with it.
+    #[error("{} is unusable ({reason}), but was sound at a second look: its drive may have failed to read it", path.display())]
+    Doubtful {
+        /// The database.
+        path: PathBuf,
+        /// What SQLite said.
+        reason: String,
+    },
     /// The database was damaged or not of its kind; it is in quarantine now.
     #[error("{} is unusable ({reason}); moved to {}", path.display(), quarantined.display())]
     Quarantined {
@@ -151,6 +159,7 @@ impl Error {
             Self::AlreadyExists { .. } => FaultKind::Conflict,
             Self::Busy { .. } | Self::TooLong { .. } => FaultKind::Contention,
             Self::Quarantined { .. } | Self::Metadata { .. } | Self::BadCopy { .. } => FaultKind::Data,
+            Self::Doubtful { .. } => FaultKind::Item,
             Self::WrongKind { .. } => FaultKind::Caller,
             Self::Unsynced { .. } | Self::OutOfService(_) => FaultKind::Device,
             Self::Io { source, .. } => match Symptom::of(source).fault_kind() {
@@ -200,6 +209,8 @@ pub(crate) enum DatabaseFailure {
     Error(Error),
     /// The file is bad, for this reason.
     Damaged(String),
+    /// It is bad, or could not be read: SQLite calls both malformed.
+    Malformed(String),
 }
 
 impl From<Error> for DatabaseFailure {
@@ -248,6 +259,12 @@ pub(crate) fn damage(error: &rusqlite::Error) -> Option<String> {
             _ => None,
         },
     }
+}
+
+/// Whether SQLite says so of a file that could not be read, too.
+pub(crate) fn may_be_unreadable(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
 }
 
 /// Whether SQLite says that a sync failed.

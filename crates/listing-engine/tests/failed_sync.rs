@@ -1,20 +1,17 @@
 //! A sync that fails, the engine's own or SQLite's, takes the drive out of service for writes.
-//!
-//! SQLite calls the C library directly: a library that is loaded before that one makes its syncs fail. The test
-//! compiles it (`cc`) and runs itself with it.
 
 #![allow(clippy::unwrap_used, reason = "this is test code")]
 
 #[allow(dead_code, reason = "not all of its faults are wanted here")]
 #[path = "../../object-engine/tests/faulty/mod.rs"]
 mod faulty;
+mod preload;
 mod support;
 
 use durable_fs::{Drives, Health, TrialOutcome};
 use faulty::Faulty;
 use listing_engine::{Broker, DeviceRoot, Error, Info, Kind, ListQuery, Location, Row};
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use support::{at, create, location, names, new_database, object};
 use vocabulary::FaultKind;
@@ -22,36 +19,13 @@ use world::files::FileSystem;
 use world::real_files::RealFiles;
 
 const EIO: i32 = 5;
-/// Where the library finds the beginning of the paths whose syncs fail.
-const FAILING: &str = "FAILING_SYNCS_BELOW";
 const LIBRARY: &str = r#"
-    #define _GNU_SOURCE
-    #include <dlfcn.h>
-    #include <errno.h>
-    #include <stdio.h>
-    #include <stdlib.h>
-    #include <string.h>
-    #include <sys/stat.h>
-    #include <unistd.h>
-    static int fails(int fd) {
-        char link[64], path[4096], flag[4096];
-        const char *root = getenv("FAILING_SYNCS_BELOW");
-        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-        ssize_t length = readlink(link, path, sizeof path - 1);
-        if (!root || length < 0) return 0;
-        path[length] = 0;
-        if (strncmp(path, root, strlen(root))) return 0;
-        snprintf(flag, sizeof flag, "%s/fail", root);
-        if (access(flag, F_OK)) return 0;
-        errno = EIO;
-        return 1;
-    }
     int fsync(int fd) {
-        if (fails(fd)) return -1;
+        if (fails(fd, "fail", 0)) return -1;
         return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(fd);
     }
     int fdatasync(int fd) {
-        if (fails(fd)) return -1;
+        if (fails(fd, "fail", 0)) return -1;
         return ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(fd);
     }
 "#;
@@ -140,30 +114,11 @@ fn delete_with_failing_syncs(device: &Path) {
 
 #[test]
 fn after_a_failed_sync_of_sqlite_nothing_is_written_until_the_drive_is_well() {
-    if let Some(device) = std::env::var_os(FAILING) {
-        return delete_with_failing_syncs(Path::new(&device));
+    match preload::folder() {
+        Some(device) => delete_with_failing_syncs(&device),
+        None => preload::run_itself(
+            "after_a_failed_sync_of_sqlite_nothing_is_written_until_the_drive_is_well",
+            LIBRARY,
+        ),
     }
-    let dir = tempfile::tempdir().unwrap();
-    let (source, library) = (dir.path().join("failing.c"), dir.path().join("failing.so"));
-    let device = dir.path().join("sda");
-    std::fs::create_dir(&device).unwrap();
-    std::fs::write(&source, LIBRARY).unwrap();
-    let mut compiler = Command::new("cc");
-    compiler
-        .args(["-shared", "-fPIC", "-o"])
-        .args([&library, &source])
-        .arg("-ldl");
-    assert!(compiler.status().unwrap().success());
-    let mut itself = Command::new(std::env::current_exe().unwrap());
-    itself.args([
-        "--exact",
-        "after_a_failed_sync_of_sqlite_nothing_is_written_until_the_drive_is_well",
-    ]);
-    let run = itself
-        .env("LD_PRELOAD", &library)
-        .env(FAILING, &device)
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success() && printed.contains("1 passed"), "{printed}");
 }
