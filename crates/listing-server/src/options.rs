@@ -104,7 +104,7 @@ impl ListingServerOptions {
             conn_timeout: Duration::from_millis(500),
             node_timeout: Duration::from_secs(3),
             silence_timeout: Duration::from_secs(1),
-            allowed_sync_hosts: vec!["127.0.0.1".into()],
+            allowed_sync_hosts: vec![],
             sync_realms: AllowedSyncRealms::default(),
             open_databases: 512,
             threads_per_disk: 4,

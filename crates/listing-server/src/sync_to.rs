@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use storage_shell::Refusal;
+use vocabulary::names::is_path_of_container;
 
 /// Refuses a target that container-sync must not send to.
 pub(crate) fn check(
@@ -51,10 +52,16 @@ fn check_url(url: &str, allowed_hosts: &[String]) -> Result<(), Refusal> {
         return Err(Refusal::labelled_bad_request(why));
     }
     let host = host_of(authority);
-    match allowed_hosts.contains(&host) {
+    if !allowed_hosts.contains(&host) {
+        return Err(Refusal::labelled_bad_request(format!(
+            "Invalid host '{host}' in X-Container-Sync-To"
+        )));
+    }
+    // Other paths lead to storage servers, which ask for no password.
+    match is_path_of_container(path.trim_end_matches('/')) {
         true => Ok(()),
         false => Err(Refusal::labelled_bad_request(format!(
-            "Invalid host '{host}' in X-Container-Sync-To"
+            "Path '{path}' in X-Container-Sync-To is not /v1/ACCOUNT/CONTAINER"
         ))),
     }
 }
@@ -86,6 +93,7 @@ mod tests {
             ("http://127.0.0.1", false),
             ("http://127.0.0.1/v1/a/c?x", false),
             ("http://1.2.3.4/v1/a/c", false),
+            ("http://127.0.0.1:6200/sda1", false),
             ("ftp://127.0.0.1/v1/a/c", false),
             ("//realm/cluster/a/c", false),
             ("//us/DFW1/a/c", true),

@@ -74,8 +74,9 @@ options! {
         /// Seconds after which an account server's device that has updates under way and answers none of them is no
         /// longer waited for: its updates are left to the updater until it answers; 0 waits for it always.
         silence_timeout: Duration = "1.0",
-        /// Hosts that container sync may reach without a realm.
-        allowed_sync_hosts: Vec<String> = "127.0.0.1",
+        /// Hosts that container sync may reach without a realm, at any port. Clients choose among them, so name no host
+        /// whose other services trust who reaches them, this machine (OpenStack's default) least of all.
+        allowed_sync_hosts: Vec<String> = "",
         /// Bytes a second at which the body of a REPLICATE has to come while it is waited for, on average over a
         /// minute; a slower one is answered with 408. 0 for any rate, though not for a minute without a byte.
         min_transfer_rate: u64 = "16384",

@@ -131,8 +131,8 @@ options! {
         sync_proxy: Vec<String> = "",
         /// The gateway that objects are read through.
         internal_client_conf_path: PathBuf = "/etc/swift/internal-client.conf",
-        /// Hosts of full addresses in X-Container-Sync-To.
-        allowed_sync_hosts: Vec<String> = "127.0.0.1",
+        /// Hosts of full addresses in X-Container-Sync-To, as for the container server.
+        allowed_sync_hosts: Vec<String> = "",
     }
 }
 

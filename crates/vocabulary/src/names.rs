@@ -139,6 +139,24 @@ pub fn query_value(query: &str, key: &str) -> Option<Result<String, NameError>> 
         .map(|v| unquote(&v.replace('+', " ")))
 }
 
+/// Whether this path of a full address, as it is written, names a container by Swift's API: `/v1/ACCOUNT/CONTAINER`,
+/// perhaps behind one word (`/swift/v1/…`). With an object's name behind it, it is then no path of a storage server,
+/// `/DEVICE/PARTITION/ACCOUNT/…`: a version is no partition.
+pub fn is_path_of_container(path: &str) -> bool {
+    let words: Vec<&str> = path.strip_prefix('/').unwrap_or_default().split('/').collect();
+    let is_version = |word: &str| {
+        let digits = word.strip_prefix('v').unwrap_or_default();
+        let is_number = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        digits.split('.').count() <= 2 && digits.split('.').all(is_number)
+    };
+    match words[..] {
+        [version, _, _] | [_, version, _, _] => {
+            is_version(version) && words.iter().all(|word| !matches!(*word, "" | "." | ".."))
+        }
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +204,32 @@ mod tests {
         fn any_path_is_split_or_refused(text in "[a-z/%\\x00]*", query in "\\PC*") {
             let _ = EntityPath::split(&text);
             let _ = query_value(&query, "prefix");
+        }
+    }
+
+    #[test]
+    fn storage_servers_have_no_paths_of_containers() {
+        for path in ["/v1/a/c", "/v1.0/AUTH_a/c", "/swift/v1/a/c%20d"] {
+            assert!(is_path_of_container(path), "{path}");
+        }
+        for path in [
+            "",
+            "/",
+            "v1/a/c",
+            "/v1/a",
+            "/v1/a/c/o",
+            "/v1//c",
+            "/v1/a/..",
+            "/a/b/v1/a/c",
+            "/sda1",
+            "/sda1/17/AUTH_a",
+            "/sda1/17/v1/a",
+            "/x/a/c",
+            "/v/a/c",
+            "/v1./a/c",
+            "/v1.0.0/a/c",
+        ] {
+            assert!(!is_path_of_container(path), "{path}");
         }
     }
 }

@@ -3,7 +3,8 @@
 //! `//realm/cluster/account/container` names a cluster of a realm, whose key signs every request; a full
 //! address is one of an allowed host, which knows the container's own key. Source: Swift's
 //! `doc/source/overview_container_sync.rst`.
-//! Always holds: nothing is sent to a host that the operator has not named; no key is printed.
+//! Always holds: nothing is sent to a host that the operator has not named, nor to what is no container there; no key
+//! is printed.
 //! Deliberately absent: TLS, reading the realms' file.
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -11,7 +12,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
 use sha1::Sha1;
 use std::collections::BTreeMap;
-use vocabulary::names::quote;
+use vocabulary::names::{is_path_of_container, quote};
 use vocabulary::{Fault, Timestamp};
 use world::World;
 
@@ -79,6 +80,12 @@ impl SyncPeers {
                 .any(|allowed| allowed.eq_ignore_ascii_case(&host));
             if !known {
                 return Err(Fault::caller(format!("Invalid host '{host}' in X-Container-Sync-To")));
+            }
+            if !is_path_of_container(&path) {
+                // Storage servers ask for no password.
+                return Err(Fault::caller(format!(
+                    "Path '{path}' in X-Container-Sync-To is not /v1/ACCOUNT/CONTAINER"
+                )));
             }
             return Ok(SyncTarget {
                 host,
@@ -233,6 +240,8 @@ mod tests {
             "//eu/dfw1/a/c",
             "//us/x/a/c",
             "http://other/v1/a/c",
+            "http://127.0.0.1:6200/sda1",
+            "http://127.0.0.1:6200/sda1/17/AUTH_a",
             "https://127.0.0.1/v1/a/c",
             "http://127.0.0.1",
             "http://127.0.0.1/v1/a/c d",
