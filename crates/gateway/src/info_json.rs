@@ -17,8 +17,14 @@ use vocabulary::PolicyIndex;
 /// Reads what any proxy stored for an account.
 pub(crate) fn account_from(value: &Value) -> Option<AccountInfo> {
     let map = value.as_object()?;
+    // OpenStack's proxies answer for an account that does not exist yet as if it did, and note that this way.
+    let is_made_up = map.get("account_really_exists") == Some(&Value::Bool(false));
+    let status = status(map)?;
     Some(AccountInfo {
-        status: status(map)?,
+        status: match is_made_up && (200..300).contains(&status) {
+            true => 404,
+            false => status,
+        },
         object_count: number(map, "total_object_count"),
         container_count: number(map, "container_count"),
         bytes_used: number(map, "bytes"),
@@ -156,6 +162,20 @@ mod tests {
             (PolicyIndex(1), 3, Some(".r:*"))
         );
         assert_eq!(container_from(&container_to(&info, &HeaderMap::new())), Some(info));
+    }
+
+    /// What an OpenStack 2.38.3 proxy stored after HEAD of an account without containers.
+    #[test]
+    fn an_account_that_openstack_answers_for_does_not_exist_yet() {
+        let stored = |exists: bool| {
+            json!({"status": 204, "container_count": "0", "total_object_count": "0", "bytes": "0",
+                   "storage_policies": {}, "meta": {}, "sysmeta": {}, "account_really_exists": exists})
+        };
+        let exists = |value: &Value| account_from(value).map(|info| info.exists());
+        assert_eq!(
+            (exists(&stored(false)), exists(&stored(true))),
+            (Some(false), Some(true))
+        );
     }
 
     #[test]

@@ -37,7 +37,12 @@ impl SyncRealms {
         let now = self.world.clock.elapsed();
         if now.saturating_sub(known.0) > known.1.check_interval {
             known.0 = now;
-            if let Some(realms) = read(&self.world, &self.path) {
+            if let Some(mut realms) = read(&self.world, &self.path) {
+                if realms.realms.is_empty() && !known.1.realms.is_empty() {
+                    tracing::warn!("{}: there is no realm any more", self.path.display());
+                    // Perhaps it is being written: its own interval may be to come, too.
+                    realms.check_interval = realms.check_interval.min(known.1.check_interval);
+                }
                 known.1 = Arc::new(realms);
             }
         }
@@ -74,6 +79,11 @@ mod tests {
         let realms = SyncRealms::new(folder.path(), World::real());
         let key = || realms.now().get("us").and_then(|realm| realm.key.clone());
         assert_eq!(key().as_deref(), Some("old"));
+        std::fs::write(&file, text("new")).unwrap();
+        assert_eq!(key().as_deref(), Some("new"));
+        // Read while it was written anew.
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(key(), None);
         std::fs::write(&file, text("new")).unwrap();
         assert_eq!(key().as_deref(), Some("new"));
         std::fs::write(&file, "[US\n").unwrap();
