@@ -3,6 +3,7 @@
 import os
 import struct
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from harness.layout import Layout
 from harness.memcached import Memcached
 from harness.places import martlet
 from harness.process import Process
-from harness.waiting import free_port
+from harness.waiting import free_port, until
 
 LARGE = b"large" * 100_000
 FAR = 3600
@@ -27,7 +28,9 @@ class FastGateway:
         conf = cluster.etc / "fast-proxy-server.conf"
         own = (cluster.etc / "proxy-server.conf").read_text()
         conf.write_text(own.replace(f"bind_port = {cluster.port}\n", f"bind_port = {self.port}\n"))
-        assert str(self.port) in conf.read_text()
+        # A time that a client brings is written as it is: so a gateway has written that far ahead.
+        conf.write_text(conf.read_text().replace("[filter:gatekeeper]\n", "[filter:gatekeeper]\nshunt_inbound_x_timestamp = false\n"))
+        assert str(self.port) in conf.read_text() and "shunt_inbound" in conf.read_text()
         source, library, self.clock = Path(__file__).parents[1] / "storm/clock.c", root / "clock.so", root / "clock"
         subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
         self.clock.write_bytes(bytes(8))
@@ -116,14 +119,33 @@ def test_versions_follow_each_other_whatever_the_clocks(gateways):
 def test_what_is_too_far_ahead_is_refused_by_name_and_spoils_nothing_else(gateways):
     cluster, fast, right, wrong = gateways
     right.put("c")
-    fast.ahead(FAR)
-    wrong.put("c", "far", body=b"old")
+    wrong.put("c", "far", body=b"old", headers={"X-Timestamp": f"{time.time() + FAR:.5f}"})
     for method, body in (("PUT", b"new"), ("PUT", LARGE), ("POST", None), ("DELETE", None)):
         reply = right.do(method, "c", "far", body=body, expect=503)
         assert b"max_clock_skew" in reply.body and int(reply["Retry-After"]) > FAR - 120
     assert right.get("c", "far") == b"old"
     cluster.services["proxy", 0].await_text("/AUTH_test/c/far holds a version from 3", "ahead of this gateway's clock")
     right.do("PUT", "c", "near", body=b"now", expect=201)
-    fast.ahead(0)
     near = float(right.do("HEAD", "c", "near")["X-Timestamp"])
     assert near < float(right.do("HEAD", "c", "far")["X-Timestamp"]) - FAR / 2, "the right clock stays where it is"
+
+
+@pytest.mark.parametrize("ahead", [FAR, -40 * 24 * FAR])
+def test_a_gateway_whose_clock_is_wrong_writes_nothing(gateways, ahead):
+    """What it would write could not be overwritten for an hour, or would be due by rules for what is old at once."""
+    cluster, fast, right, wrong = gateways
+    right.put("c")
+    right.put("c", "o", body=b"old")
+    wrong.do("HEAD", "c", expect=204)  # so that it has to learn nothing before a write
+    fast.ahead(ahead)
+    for number, (method, names) in enumerate([("PUT", ("c", "new")), ("PUT", ("c", "o")), ("POST", ("c", "o")), ("DELETE", ("c", "o")), ("PUT", ("d",)),
+                                              ("POST", ()), ("DELETE", ("c",))]):
+        reply = wrong.do(method, *names, body=b"", headers={"X-Delete-After": "3600"} if number == 0 else {}, expect=503)
+        assert b"max_clock_skew" in reply.body and reply["Retry-After"] == "5", reply.body
+    assert wrong.get("c", "o") == b"old", "it can be read"
+    fast.process.await_text("this machine's clock is", "those of most storage servers")
+    # A gateway that is right is not kept from it, and the other is right in the next moment.
+    right.put("c", "o", body=b"new")
+    fast.ahead(0)
+    until(lambda: wrong.do("PUT", "c", "o", body=b"newer").status == 201, what="the gateway writes again")
+    assert right.get("c", "o") == b"newer"

@@ -5,6 +5,7 @@ in the plain way: other interpreters, libraries that are loaded first, commands 
 (`use`): in races, OpenStack's programs are what their operators start.
 """
 
+import contextlib
 import json
 import os
 import select
@@ -129,7 +130,8 @@ class Forked:
 
     def send_signal(self, number):
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # it has ended, and is not reported yet
+                os.kill(self.pid, number)
 
     def terminate(self):
         self.send_signal(15)

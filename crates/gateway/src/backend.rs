@@ -104,6 +104,7 @@ impl Shared {
                     self.suppression.forgive(node);
                 }
                 self.write_clock.see(response.headers());
+                self.server_clocks.see(&node.ip, response.headers());
                 if let Some(began) = began {
                     self.timings
                         .note(node, self.world.clock.elapsed().saturating_sub(began));

@@ -8,7 +8,7 @@ use crate::recognise::{not_text, recognise};
 use crate::shared::{Shared, VERBS};
 use crate::write_clock::ClockSkewMetrics;
 use crate::write_lock::GatewayLocks;
-use crate::{account, container, object};
+use crate::{account, container, object, write_order};
 use http::{HeaderValue, Method, StatusCode};
 use peer::message::header_names::X_ALLOW_RESERVED_NAMES;
 use peer::{Body, HttpService, Silence};
@@ -68,11 +68,24 @@ impl CoreVerbs {
             },
             _ => None,
         };
-        let mut response = dispatch(&self.shared, request).await;
+        let mut response = match self.check_clock(&request).await {
+            Ok(()) => dispatch(&self.shared, request).await,
+            Err(refusal) => refusal,
+        };
         if let Some((origin, container)) = page.filter(|_| response.status() != StatusCode::METHOD_NOT_ALLOWED) {
             cors::decorate(&mut response, &origin, &container, &self.shared.options.cors);
         }
         response
+    }
+
+    /// Refuses what would be written by a clock that is wrong.
+    async fn check_clock(&self, request: &ClientRequest) -> Result<(), Response> {
+        let is_write = matches!(request.method, Method::PUT | Method::POST | Method::DELETE);
+        if !is_write || request.headers.contains_key("x-timestamp") {
+            return Ok(());
+        }
+        let checked = self.shared.server_clocks.check(self.shared.ask_for_the_time()).await;
+        checked.map_err(|differs| write_order::refuse_by_clock(&self.shared.write_clock, differs))
     }
 
     async fn options(&self, request: &ClientRequest) -> Response {

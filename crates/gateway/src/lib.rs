@@ -15,6 +15,7 @@
 //! | which nodes are left alone | `suppression.rs`, `silence.rs` |
 //! | what do all requests share | `shared.rs` |
 //! | which time does a write get, and what if storage has a newer one | `write_clock.rs`, `write_order.rs` |
+//! | what if this machine's clock is wrong | `server_clocks.rs`, `clock_question.rs` |
 //! | how is an object locked for a conditional write | `write_lock.rs` |
 //! | how is one node asked | `backend.rs` |
 //! | writes to all replicas | `fan_out.rs`, `put_object.rs`, `opening.rs`, `fan.rs` |
@@ -28,6 +29,7 @@ mod account;
 mod authorise;
 mod backend;
 mod candidates;
+mod clock_question;
 mod constraints;
 mod container;
 mod content_type;
@@ -53,6 +55,7 @@ mod resume;
 pub mod rings;
 mod route;
 mod routing;
+mod server_clocks;
 mod shared;
 mod silence;
 mod suppression;

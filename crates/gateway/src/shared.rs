@@ -4,6 +4,7 @@ use crate::info_cache::InfoCache;
 use crate::nodes::Node;
 use crate::options::GatewayOptions;
 use crate::rings::Rings;
+use crate::server_clocks::ServerClocks;
 use crate::suppression::Suppression;
 use crate::timings::Timings;
 use crate::write_clock::{WriteClock, WriteTime};
@@ -30,6 +31,7 @@ pub struct Shared {
     pub(crate) measures: bool,
     pub(crate) cache: InfoCache,
     pub(crate) write_clock: WriteClock,
+    pub(crate) server_clocks: ServerClocks,
     /// What is read of listings at a time.
     pub(crate) listings: MemoryRoom,
 }
@@ -49,6 +51,7 @@ impl Shared {
         let timings = Timings::new(world.clone(), options.timing_expiry);
         let measures = options.routing.any(SortingMethod::Timing);
         let cache = InfoCache::new(world.clone(), memcached, &options);
+        let server_clocks = ServerClocks::new(&world, options.max_clock_skew);
         let write_clock = WriteClock::new(&world, options.max_clock_skew, options.statsd.clone());
         Arc::new(Self {
             world,
@@ -61,6 +64,7 @@ impl Shared {
             measures,
             cache,
             write_clock,
+            server_clocks,
             listings: MemoryRoom::of(MOST_OF_LISTINGS),
         })
     }

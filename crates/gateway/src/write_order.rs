@@ -12,6 +12,7 @@
 //! this gateway's time that storage has not taken is acknowledged only if a later one ran beside it.
 
 use crate::backend::Reply;
+use crate::server_clocks::ClockDiffers;
 use crate::write_clock::{Distance, WriteClock, WriteTime, header_timestamp};
 use http::HeaderValue;
 use peer::message::header_names::X_BACKEND_TIMESTAMP;
@@ -23,6 +24,9 @@ use vocabulary::{EntityPath, Timestamp};
 /// By how much the clocks of gateways are taken to differ, in ticks. Time servers keep them far closer; clients wait
 /// longer before they give a request up.
 const CLOSE: u64 = TICKS_PER_SECOND;
+
+/// Seconds after which a client may find another gateway, or a clock that was corrected.
+const CLOCK_RETRY_AFTER: u64 = 5;
 
 /// The longest that a client is asked to wait.
 const MAX_RETRY_AFTER: u64 = 3600;
@@ -131,6 +135,28 @@ fn refuse(clock: &WriteClock, path: &EntityPath, distance: Duration) -> Response
     );
     let wait = distance.saturating_sub(clock.max_skew).as_secs().saturating_add(1);
     again(&text, wait.min(MAX_RETRY_AFTER))
+}
+
+/// The answer to a write whose time this machine's clock would give, which is wrong.
+pub(crate) fn refuse_by_clock(clock: &WriteClock, differs: ClockDiffers) -> Response {
+    clock.count_refused();
+    let max_skew = clock.max_skew.as_secs();
+    let what = match differs.ahead {
+        ahead @ 0.. => format!("{ahead} seconds ahead of"),
+        behind => format!("{} seconds behind", behind.unsigned_abs()),
+    };
+    if let Some(unnamed) = clock.warning_is_due() {
+        tracing::warn!(
+            "this machine's clock is {what} those of most storage servers, more than max_clock_skew ({max_skew} \
+             seconds): all writes are answered with 503. Correct the clock that is wrong; see 'Clocks' in \
+             docs/operating/monitoring.md. {unnamed} more writes were refused since the last warning"
+        );
+    }
+    let text = format!(
+        "The clock of this server is {what} those of the storage servers, more than max_clock_skew ({max_skew} seconds) \
+         allows. The write was not made."
+    );
+    again(&text, CLOCK_RETRY_AFTER)
 }
 
 /// 503 with a reason, and when to come again.

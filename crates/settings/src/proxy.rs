@@ -62,7 +62,8 @@ options! {
         /// it last, writes go to handoffs, until it answers; 0 never passes one over.
         silence_timeout: Duration = "1.0",
         /// Seconds by which stored timestamps may be ahead of this machine's clock and still be passed by new writes;
-        /// what is further ahead is logged, and writes to it are answered with 503.
+        /// what is further ahead is logged, and writes to it are answered with 503. So are all writes while this
+        /// machine's clock is further from those of most storage servers.
         max_clock_skew: Duration = "60",
         /// Seconds without an error after which a server's errors are forgotten; 0 never counts them.
         error_suppression_interval: Duration = "60.0",
