@@ -67,6 +67,17 @@ pub enum RingError {
         /// What was found.
         part_shift: u64,
     },
+    /// A next part power that no step of an increase makes.
+    #[error(
+        "ring has next_part_power {next} beside part power {part_power}: possible are none, {part_power} and {}; write it again from its builder file",
+        part_power + 1
+    )]
+    NextPartPower {
+        /// The part power.
+        part_power: u32,
+        /// What was found.
+        next: i64,
+    },
     /// A width of device ids that is not 2, 4 or 8.
     #[error("ring has device ids of {bytes} bytes, possible are 2, 4 and 8")]
     DeviceIdBytes {
@@ -118,6 +129,17 @@ pub enum BuilderError {
     Field {
         /// The field.
         field: &'static str,
+    },
+    /// A next part power that no step of an increase makes.
+    #[error(
+        "builder has next_part_power {next} beside part power {part_power}: possible are none, {part_power} and {}; restore it from the backups folder beside it",
+        part_power + 1
+    )]
+    NextPartPower {
+        /// The part power.
+        part_power: u32,
+        /// What was found.
+        next: i64,
     },
     /// A part power outside 0 to 31.
     #[error("part power {part_power} is impossible: choose 0 to 31 (10 for a laptop, 16 to 20 for a cluster)")]

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::device::Listed;
 use crate::error::RingError;
-use crate::ring_data::{RingData, part_power};
+use crate::ring_data::{RingData, next_power_of_ring, part_power};
 use crate::table::Table;
 
 /// Longest header taken: room for more devices than two-byte ids can name.
@@ -20,7 +20,7 @@ struct Header {
     part_shift: u64,
     replica_count: usize,
     byteorder: Option<String>,
-    next_part_power: Option<u32>,
+    next_part_power: Option<i64>,
     version: Option<u64>,
 }
 
@@ -32,6 +32,7 @@ pub(crate) fn read(rest: &[u8]) -> Result<RingData, RingError> {
         detail: error.to_string(),
     })?;
     let part_power = part_power(header.part_shift)?;
+    let next_part_power = next_power_of_ring(part_power, header.next_part_power)?;
     let partitions = 1u32 << part_power;
     let cells = cells(rows, partitions, header.replica_count)?;
     let big = match header.byteorder.as_deref() {
@@ -54,7 +55,7 @@ pub(crate) fn read(rest: &[u8]) -> Result<RingData, RingError> {
         devices: devices(header.devs),
         table: Table::narrow(partitions, cells)?,
         part_power,
-        next_part_power: header.next_part_power,
+        next_part_power,
         version: header.version,
         dev_id_bytes: 2,
     }

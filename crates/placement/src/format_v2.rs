@@ -19,7 +19,7 @@ use crate::device::Listed;
 use crate::error::RingError;
 use crate::format_v1;
 use crate::gzip::{LEVEL, MTIME};
-use crate::ring_data::{RingData, part_power};
+use crate::ring_data::{RingData, next_power_of_ring, part_power};
 use crate::table::Table;
 
 const METADATA: &str = "swift/ring/metadata";
@@ -36,7 +36,7 @@ type Entry = (Value, u64, Value, Option<u64>, Option<String>, Option<String>);
 struct Metadata {
     part_shift: u64,
     dev_id_bytes: u64,
-    next_part_power: Option<u32>,
+    next_part_power: Option<i64>,
     version: Option<u64>,
 }
 
@@ -46,13 +46,14 @@ pub(crate) fn read(content: &[u8]) -> Result<RingData, RingError> {
     let metadata: Metadata = sections.json(METADATA)?;
     let devices: Vec<Option<Listed>> = sections.json(DEVICES)?;
     let part_power = part_power(metadata.part_shift)?;
+    let next_part_power = next_power_of_ring(part_power, metadata.next_part_power)?;
     let partitions = 1u32 << part_power;
     let cells = sections.data(ASSIGNMENTS)?;
     RingData {
         devices: format_v1::devices(devices),
         table: table(cells, partitions, metadata.dev_id_bytes)?,
         part_power,
-        next_part_power: metadata.next_part_power,
+        next_part_power,
         version: metadata.version,
         dev_id_bytes: metadata.dev_id_bytes as u8,
     }

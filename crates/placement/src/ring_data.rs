@@ -1,7 +1,7 @@
 //! [`RingData`]: what a ring file holds, whatever its format (`ring_file.rs` reads and writes it).
 //!
 //! What always holds once it exists: devices stand at the place of their id; every cell of the
-//! table names a device; the table has at least one full row.
+//! table names a device; the table has at least one full row; the next part power is one that an increase has.
 
 use crate::device::Device;
 use crate::error::RingError;
@@ -112,4 +112,20 @@ pub(crate) fn part_power(part_shift: u64) -> Result<u32, RingError> {
         1..=32 => Ok(32 - part_shift as u32),
         _ => Err(RingError::PartShift { part_shift }),
     }
+}
+
+/// The next part power of a file, if an increase can have it: one more than the power from its preparation until it is
+/// done or cancelled, the same from then until it is finished. Any other would have every write linked in a partition
+/// that no step of an increase leads to, which object servers refuse. The error is what the file says.
+pub(crate) fn next_part_power(part_power: u32, next: Option<i64>) -> Result<Option<u32>, i64> {
+    let Some(next) = next else { return Ok(None) };
+    match u32::try_from(next) {
+        Ok(possible) if possible == part_power || possible == part_power + 1 => Ok(Some(possible)),
+        _ => Err(next),
+    }
+}
+
+/// The same of a ring file.
+pub(crate) fn next_power_of_ring(part_power: u32, next: Option<i64>) -> Result<Option<u32>, RingError> {
+    next_part_power(part_power, next).map_err(|next| RingError::NextPartPower { part_power, next })
 }

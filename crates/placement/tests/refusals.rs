@@ -6,6 +6,7 @@ use std::io::Write;
 use vocabulary::Partition;
 
 use flate2::{Compression, write::GzEncoder};
+use pickle::{PickleLimits, Value};
 use placement::{Ring, RingBuilder, RingError};
 use proptest::prelude::*;
 
@@ -22,6 +23,30 @@ fn packed(content: &[u8]) -> Vec<u8> {
 fn first_format(header: &str, rows: &[u8]) -> Vec<u8> {
     let len = (header.len() as u32).to_be_bytes();
     packed(&[b"R1NG\x00\x01", len.as_slice(), header.as_bytes(), rows].concat())
+}
+
+/// Sections without checksums, and their index.
+fn second_format(metadata: &str, devices: &str, cells: &[u8]) -> Vec<u8> {
+    let blob = |content: &mut Vec<u8>, data: &[u8]| {
+        let start = content.len();
+        content.extend((data.len() as u64).to_be_bytes());
+        content.extend(data);
+        (start, content.len())
+    };
+    let mut content = b"R1NG\x00\x02".to_vec();
+    let mut entry = |name: &str, data: &[u8]| {
+        let (start, end) = blob(&mut content, data);
+        format!(r#""swift/ring/{name}": [0, {start}, 0, {end}, null, null]"#)
+    };
+    let entries = [
+        entry("metadata", metadata.as_bytes()),
+        entry("devices", devices.as_bytes()),
+        entry("assignments", cells),
+    ];
+    let (index, _) = blob(&mut content, format!("{{{}}}", entries.join(", ")).as_bytes());
+    content.extend((index as u64).to_be_bytes());
+    content.extend([0; 8]);
+    packed(&content)
 }
 
 fn refusal(file: &[u8]) -> String {
@@ -98,6 +123,31 @@ fn a_header_that_lies_is_refused() {
     assert!(with(&order, &[0; 4]).contains("byteorder"));
 }
 
+/// Each step of an increase of OpenStack's ring builder: not begun, prepared, and increased or cancelled.
+#[test]
+fn only_next_powers_that_an_increase_makes_are_taken() {
+    let first = |next: &str| {
+        let devices = format!(r#""devs": [{DEVICE}], "part_shift": 31, "replica_count": 1"#);
+        first_format(&format!("{{{devices}, \"next_part_power\": {next}}}"), &[0; 4])
+    };
+    let second = |next: &str| {
+        let metadata = format!(r#"{{"part_shift": 31, "dev_id_bytes": 2, "next_part_power": {next}}}"#);
+        second_format(&metadata, &format!("[{DEVICE}]"), &[0; 4])
+    };
+    for (next, taken) in [("null", None), ("1", Some(1)), ("2", Some(2))] {
+        for file in [first(next), second(next)] {
+            assert_eq!(Ring::from_bytes(&file).unwrap().data().next_part_power(), taken);
+        }
+    }
+    for next in ["0", "3", "32", "-1", "4294967297"] {
+        let named = format!("next_part_power {next} beside part power 1: possible are none, 1 and 2;");
+        for file in [first(next), second(next)] {
+            let message = refusal(&file);
+            assert!(message.contains(&named), "{message}");
+        }
+    }
+}
+
 #[test]
 fn a_header_longer_than_the_file_reserves_nothing() {
     let file = packed(b"R1NG\x00\x01\x03\xff\xff\xff{}");
@@ -130,6 +180,38 @@ fn a_builder_that_is_something_else_is_named() {
         )
         .contains("part power 99")
     );
+}
+
+#[test]
+fn a_builder_with_a_next_power_that_no_increase_makes_is_refused() {
+    let with = |next: Value| {
+        let mut value = pickle::loads(BUILDER, &PickleLimits::for_builder()).unwrap();
+        let Value::Dict(fields) = &mut value else {
+            panic!("no dict")
+        };
+        let field = fields
+            .iter_mut()
+            .find(|(name, _)| *name == Value::str("next_part_power"));
+        field.unwrap().1 = next;
+        RingBuilder::from_bytes(&pickle::dumps(&value))
+    };
+    let power = RingBuilder::from_bytes(BUILDER).unwrap().part_power();
+    for next in [power, power + 1] {
+        let builder = with(Value::Int(i64::from(next))).unwrap();
+        assert_eq!(builder.next_part_power(), Some(next));
+    }
+    for next in [
+        i64::from(power) - 1,
+        i64::from(power) + 2,
+        -1,
+        (1 << 32) + i64::from(power),
+    ] {
+        let message = with(Value::Int(next)).unwrap_err().to_string();
+        assert!(
+            message.contains(&format!("next_part_power {next} beside part power {power}:")),
+            "{message}"
+        );
+    }
 }
 
 proptest! {

@@ -7,6 +7,7 @@ use pickle::{ArrayCode, PickleLimits, Value};
 
 use crate::device::Device;
 use crate::error::BuilderError;
+use crate::ring_data::next_part_power;
 
 use super::{Entry, RingBuilder};
 
@@ -37,7 +38,9 @@ impl RingBuilder {
         let part_power = fields.number("part_power")?;
         let min_part_hours = fields.number("min_part_hours")?;
         let mut builder = RingBuilder::new(part_power, fields.float("replicas")?, min_part_hours)?;
-        builder.next_part_power = fields.optional("next_part_power", Value::int)?.map(|it| it as u32);
+        let next = fields.optional("next_part_power", Value::int)?;
+        builder.next_part_power =
+            next_part_power(part_power, next).map_err(|next| BuilderError::NextPartPower { part_power, next })?;
         builder.devices = fields.devices()?;
         builder.devices_changed = fields.number::<u8>("devs_changed")? != 0;
         builder.version = fields.number("version")?;
