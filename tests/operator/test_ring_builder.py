@@ -88,6 +88,19 @@ nowhere/b.builder create 4 3 1
 """)
 
 
+def test_more_than_memory(tmp_path):
+    """A ring that no server reads, and one that the process gets no memory for. (OpenStack's program makes the first, of 4 GB, and fails with
+    MemoryError at the second.)"""
+    step, = builders.ours(tmp_path, ["b.builder create 31 3 1"])
+    assert (step.status, step.out) == (2, (
+        "part power 31 with 3 replicas is too large: its builder needs 192.0 GiB of memory, and servers read no ring of that size; "
+        "choose 26 or less (16 to 20 for a cluster)\n")), step
+    limited = f"ulimit -v {4 << 20}; exec {shlex.quote(str(martlet()))} ring-builder {shlex.quote(str(tmp_path / 'b.builder'))} create 26 3 1"
+    ran = subprocess.run(["bash", "-c", limited], capture_output=True, text=True)
+    assert ran.returncode == 2 and "part power 26 with 3 replicas needs 6.0 GiB of memory" in ran.stdout, ran
+    assert not list(tmp_path.glob("**/*.builder"))
+
+
 def test_add(tmp_path):
     compare(tmp_path, """
 c.builder create 4 3 0

@@ -121,7 +121,10 @@ pub enum RingError {
 pub enum BuilderError {
     /// The file is no pickle of plain data.
     #[error("builder file cannot be read: {0}; restore it from the backups folder beside it")]
-    Pickle(#[from] PickleError),
+    Pickle(PickleError),
+    /// A file with more than any builder whose ring servers read.
+    #[error("builder file is too large to be a builder: {0}; restore it from the backups folder beside it")]
+    LargeFile(PickleError),
     /// A field is missing or of the wrong kind.
     #[error(
         "builder file is corrupt: field `{field}` is missing or wrong; restore it from the backups folder beside it"
@@ -146,6 +149,32 @@ pub enum BuilderError {
     PartPower {
         /// What was asked for.
         part_power: u32,
+    },
+    /// A table larger than servers read.
+    #[error(
+        "part power {part_power} with {replicas} replicas is too large: its builder needs {gib} of memory, and servers read no ring of that size; choose {most} or less (16 to 20 for a cluster)"
+    )]
+    TooLarge {
+        /// What was asked for.
+        part_power: u32,
+        /// With so many replicas.
+        replicas: f64,
+        /// The memory that its builder would need.
+        gib: String,
+        /// The largest part power that servers read with so many replicas.
+        most: u32,
+    },
+    /// A table for which the process gets no memory.
+    #[error(
+        "part power {part_power} with {replicas} replicas needs {gib} of memory, more than this process gets: choose a smaller part power (16 to 20 for a cluster), or a machine with more memory"
+    )]
+    Memory {
+        /// What was asked for.
+        part_power: u32,
+        /// With so many replicas.
+        replicas: f64,
+        /// The memory needed.
+        gib: String,
     },
     /// A replica count below one or not a number.
     #[error("replica count {replicas} is impossible: choose 1 or more (3 is usual)")]
@@ -235,6 +264,15 @@ pub enum BuilderError {
     /// What was placed makes no ring.
     #[error(transparent)]
     Ring(#[from] RingError),
+}
+
+impl From<PickleError> for BuilderError {
+    fn from(error: PickleError) -> Self {
+        match error {
+            PickleError::TooLarge { .. } => BuilderError::LargeFile(error),
+            _ => BuilderError::Pickle(error),
+        }
+    }
 }
 
 /// Which rule of rings a builder's table breaks.

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use vocabulary::Partition;
 
+use pickle::{PickleLimits, Value};
 use placement::{Device, Ring, RingBuilder};
 use proptest::prelude::*;
 
@@ -159,6 +160,48 @@ fn impossible_wishes_are_refused_by_name() {
     builder.add(device(1, 1, 1, 3, 1.0)).unwrap();
     builder.add(device(1, 1, 1, 4, 1.0)).unwrap();
     builder.rebalance(1, 0).unwrap();
+}
+
+#[test]
+fn a_table_that_no_server_reads_is_refused_before_memory_is_asked_for() {
+    let builder = RingBuilder::new(31, 3.0, 1).unwrap_err().to_string();
+    assert!(
+        builder.contains("part power 31 with 3 replicas is too large: its builder needs 192.0 GiB"),
+        "{builder}"
+    );
+    assert!(builder.contains("choose 26 or less"), "{builder}");
+    let mut builder = RingBuilder::new(26, 3.0, 1).unwrap();
+    assert!(
+        builder
+            .set_replicas(5.0)
+            .unwrap_err()
+            .to_string()
+            .contains("choose 25 or less")
+    );
+    let message = builder.prepare_increase_partition_power().unwrap_err().to_string();
+    assert!(message.contains("part power 27"), "{message}");
+    assert_eq!((builder.replicas(), builder.next_part_power()), (3.0, None));
+}
+
+#[test]
+fn a_file_that_says_an_absurd_size_is_refused() {
+    let file = RingBuilder::new(4, 3.0, 1).unwrap().to_bytes();
+    let mut value = pickle::loads(&file, &PickleLimits::for_builder()).unwrap();
+    let Value::Dict(fields) = &mut value else {
+        panic!("no dict")
+    };
+    for (name, value) in fields {
+        match name.text() {
+            Some("part_power") => *value = Value::Int(31),
+            Some("_last_part_moves") => *value = Value::None,
+            _ => {}
+        }
+    }
+    let message = RingBuilder::from_bytes(&pickle::dumps(&value)).unwrap_err().to_string();
+    assert!(
+        message.contains("part power 31 with 3 replicas is too large"),
+        "{message}"
+    );
 }
 
 proptest! {

@@ -4,6 +4,7 @@
 //! is; a builder that is a symbolic link stays one; what a command changes, it changes under the directory's lock,
 //! which OpenStack's `-safe` program takes too.
 
+use crate::memory;
 use crate::terminal::Stop;
 use durable_fs::{FsError, Locked, StorageDevice, write_file_atomically};
 use placement::{BuilderError, RingBuilder, RingData};
@@ -17,8 +18,8 @@ use world::World;
 /// How long one waits for another who changes a ring of the same directory.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
-/// No builder is larger: 2^31 partitions would need more than memory has anyway.
-const LARGEST: u64 = 16 << 30;
+/// No builder or ring that can be read is larger: a builder of 2^26 partitions with three replicas has 0.7 GiB.
+const LARGEST: u64 = 1 << 30;
 
 const BUILDER: &str = ".builder";
 const RING: &str = ".ring.gz";
@@ -111,6 +112,7 @@ impl<'w> Shelf<'w> {
     /// The builder; none when there is no such file.
     pub fn read_builder(&self) -> Result<Option<RingBuilder>, Stop> {
         let path = self.files.builder.display();
+        memory::provide_for_file(self.world, &self.files.builder)?;
         let bytes = match self.world.files.read(&self.files.builder, LARGEST) {
             Ok(bytes) => bytes,
             Err(error) => return unreadable(&self.files.builder, &error),
@@ -123,6 +125,12 @@ impl<'w> Shelf<'w> {
                 Err(Stop::Refused(why))
             }
         }
+    }
+
+    /// Refuses a builder of a size that there is no memory for.
+    pub fn provide_memory(&self, part_power: u32, replicas: f64) -> Result<(), Stop> {
+        let what = format!("part power {part_power} with {replicas} replicas");
+        memory::provide(self.world, RingBuilder::memory_needed(part_power, replicas), &what)
     }
 
     /// The ring; none when there is no such file.

@@ -18,6 +18,7 @@
 //! | the values that name devices | `add_value.rs`, `search_value.rs`, `change_value.rs`, `address.rs`, `number.rs` |
 //! | how devices are shown | `tables.rs`, `describe.rs` |
 //! | which files, locks, backups | `files.rs` |
+//! | whether there is memory for it | `memory.rs` |
 //! | advice: plan, ramp, simulate, pictures | `advice/` |
 
 mod add_value;
@@ -29,6 +30,7 @@ mod composer;
 mod describe;
 mod device_options;
 mod files;
+mod memory;
 mod number;
 mod options;
 pub mod optparse;

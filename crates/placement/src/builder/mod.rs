@@ -5,6 +5,7 @@
 //! |---|---|
 //! | devices come, go and change | `devices.rs` |
 //! | the ring's own settings change | `settings.rs` |
+//! | how large it may be | `shape.rs` |
 //! | whether a table is sound | `validate.rs` |
 //! | where devices stand, and what each place should hold | `tree.rs`, `plan.rs` |
 //! | what a rebalance moves, and how | `rebalance.rs`, `quota.rs`, `spread.rs`, `moving/` |
@@ -33,6 +34,7 @@ mod random;
 mod reading;
 mod rebalance;
 mod settings;
+mod shape;
 mod spread;
 mod tree;
 mod validate;
@@ -98,12 +100,9 @@ impl RingBuilder {
     /// An empty builder for 2^`part_power` partitions.
     ///
     /// # Errors
-    /// For a part power above 31, or fewer than one replica.
+    /// For a part power above 31, fewer than one replica, and a table that is too large for servers or for memory.
     pub fn new(part_power: u32, replicas: f64, min_part_hours: u32) -> Result<RingBuilder, BuilderError> {
-        if part_power > 31 {
-            return Err(BuilderError::PartPower { part_power });
-        }
-        settings::check_replicas(replicas)?;
+        shape::check(part_power, replicas)?;
         Ok(RingBuilder {
             part_power,
             next_part_power: None,

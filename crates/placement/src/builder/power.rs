@@ -6,18 +6,20 @@
 
 use crate::error::BuilderError;
 
-use super::RingBuilder;
+use super::{RingBuilder, shape};
 
 impl RingBuilder {
     /// Announces the next partition power; false when one is announced already.
     ///
     /// # Errors
-    /// When there is no larger power.
+    /// When there is no larger power, or its table would be too large.
     pub fn prepare_increase_partition_power(&mut self) -> Result<bool, BuilderError> {
         if self.next_part_power.is_some() {
             return Ok(false);
         }
-        self.next_part_power = Some(larger(self.part_power)?);
+        let next = larger(self.part_power)?;
+        shape::check(next, self.replicas)?;
+        self.next_part_power = Some(next);
         self.version += 1;
         Ok(true)
     }
@@ -25,7 +27,7 @@ impl RingBuilder {
     /// Splits every partition in two, both on the devices of the one; false unless announced.
     ///
     /// # Errors
-    /// When nothing is placed yet, or there is no larger power.
+    /// When nothing is placed yet, there is no larger power, or its table would be too large.
     pub fn increase_partition_power(&mut self) -> Result<bool, BuilderError> {
         if self.next_part_power.is_none_or(|next| next == self.part_power) {
             return Ok(false);
@@ -33,7 +35,9 @@ impl RingBuilder {
         if self.rows.is_empty() {
             return Err(BuilderError::NotPlaced);
         }
-        self.part_power = larger(self.part_power)?;
+        let next = larger(self.part_power)?;
+        shape::check(next, self.replicas)?;
+        self.part_power = next;
         for row in &mut self.rows {
             *row = doubled(row);
         }

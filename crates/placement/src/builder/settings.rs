@@ -4,26 +4,15 @@
 
 use crate::error::BuilderError;
 
-use super::RingBuilder;
-
-/// More replicas than anybody has; a row costs memory.
-const MOST_REPLICAS: f64 = 1024.0;
-
-/// That a replica count is possible.
-pub(super) fn check_replicas(replicas: f64) -> Result<(), BuilderError> {
-    if (1.0..=MOST_REPLICAS).contains(&replicas) {
-        return Ok(());
-    }
-    Err(BuilderError::Replicas { replicas })
-}
+use super::{RingBuilder, shape};
 
 impl RingBuilder {
     /// Asks for another number of replicas, which may be a fraction.
     ///
     /// # Errors
-    /// For fewer than one replica.
+    /// For fewer than one replica, and for a table that gets too large.
     pub fn set_replicas(&mut self, replicas: f64) -> Result<(), BuilderError> {
-        check_replicas(replicas)?;
+        shape::check(self.part_power, replicas)?;
         let cells = |replicas: f64| (replicas * self.partitions() as f64) as u64;
         if cells(self.replicas) != cells(replicas) {
             self.devices_changed = true;

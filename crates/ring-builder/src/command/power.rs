@@ -15,6 +15,8 @@ pub(super) fn prepare(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Comm
         let why = "Ring is already prepared for partition power increase.";
         return Err(Stop::Refused(why.to_owned()));
     }
+    desk.shelf
+        .provide_memory(builder.part_power() + 1, builder.replicas())?;
     desk.terminal.say(format_args!(
         "The next partition power is now {}.\n\
          The change will take effect after the next write_ring.\n\
@@ -30,6 +32,8 @@ pub(super) fn prepare(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> Comm
 
 /// Does it.
 pub(super) fn increase(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) -> CommandResult {
+    desk.shelf
+        .provide_memory(builder.part_power() + 1, builder.replicas())?;
     if !builder.increase_partition_power().map_err(refusal)? {
         return Err(Stop::Refused(
             "Ring partition power cannot be increased. Either the ring\n\

@@ -29,6 +29,7 @@ pub(super) fn create(desk: &mut Desk<'_, '_>, _: Option<RingBuilder>) -> Command
     }
     let hours = as_hours(hours)?;
     let mut builder = RingBuilder::new(part_power, replicas, hours).map_err(refusal)?;
+    desk.shelf.provide_memory(part_power, replicas)?;
     desk.shelf.save_with_backup(&mut builder)?;
     Ok(CommandStatus::Success)
 }
@@ -69,6 +70,7 @@ pub(super) fn set_replicas(desk: &mut Desk<'_, '_>, mut builder: RingBuilder) ->
         return Err(Stop::Refused("Replica count must be at least 1.".to_owned()));
     }
     builder.set_replicas(replicas).map_err(refusal)?;
+    desk.shelf.provide_memory(builder.part_power(), replicas)?;
     desk.terminal.say(format_args!(
         "The replica count is now {}.\nThe change will take effect after the next rebalance.",
         fixed(replicas, 6)
