@@ -12,6 +12,7 @@
 //! | the token for the gateway, and requests with it | `account.rs` |
 //! | making containers and objects | `populate.rs` |
 //! | counting copies | `report.rs` |
+//! | servers that do not answer | `silent.rs` |
 //! | how far either has come | `progress.rs` |
 //!
 //! Compared with OpenStack's in `tests/operator/test_dispersion.py`.
@@ -20,6 +21,7 @@ mod account;
 mod populate;
 mod progress;
 mod report;
+mod silent;
 
 pub use populate::{PopulateArguments, run as populate};
 pub use report::{ReportArguments, run as report};

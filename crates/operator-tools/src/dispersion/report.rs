@@ -1,7 +1,11 @@
 //! `dispersion-report`: how many copies of what `dispersion-populate` made are where the rings say.
+//!
+//! Always holds: no more than `concurrency` requests are under way, each for one copy; a server or device that does not
+//! answer is named and asked no more after a few rounds (`silent.rs`), and its copies count as missing.
 
 use super::account::{Account, pause};
 use super::progress::Progress;
+use super::silent::{self, AskedPlace, SilentPlaces};
 use super::{ANEW, Common, Ground, shortly};
 use crate::OURS;
 use crate::console::{Console, ToolStatus, ToolStop};
@@ -10,7 +14,7 @@ use clap::Args;
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, Method};
 use peer::message::header_names::X_POLICY_INDEX;
-use peer::{Peers, RawCall, Target, Timeouts};
+use peer::{PeerError, Peers, RawCall, Target, Timeouts};
 use placement::{Device, Ring};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
@@ -77,6 +81,7 @@ async fn report(arguments: &ReportArguments, peers: &Peers, console: &mut Consol
         json,
         retried: AtomicU64::new(0),
         reported: Mutex::default(),
+        silent: SilentPlaces::default(),
     };
     let mut reported = Map::new();
     if containers {
@@ -121,6 +126,7 @@ struct Reporting<'a> {
     retried: AtomicU64,
     /// What has been complained of: of one server once.
     reported: Mutex<HashSet<String>>,
+    silent: SilentPlaces,
 }
 
 /// One thing whose copies are counted.
@@ -134,7 +140,33 @@ struct Copies {
     partition: Partition,
     expected: usize,
     found: usize,
-    complaints: Vec<String>,
+    /// Copies that are still asked for.
+    open: usize,
+    /// By the copy's number.
+    complaints: BTreeMap<usize, String>,
+}
+
+impl Copies {
+    fn of(partition: Partition, expected: usize) -> Self {
+        let (found, open, complaints) = (0, expected, BTreeMap::new());
+        Self {
+            partition,
+            expected,
+            found,
+            open,
+            complaints,
+        }
+    }
+
+    /// What came of one copy; true when it was the last one.
+    fn note(&mut self, copy: usize, answer: Result<(), Option<String>>) -> bool {
+        match answer {
+            Ok(()) => self.found += 1,
+            Err(complaint) => self.complaints.extend(complaint.map(|why| (copy, why))),
+        }
+        self.open -= 1;
+        self.open == 0
+    }
 }
 
 impl Reporting<'_> {
@@ -183,32 +215,20 @@ impl Reporting<'_> {
         }
         let clock = &self.ground.world.clock;
         let (began, before) = (clock.elapsed(), self.retried.load(Ordering::Relaxed));
-        let retried = || self.retried.load(Ordering::Relaxed) - before;
-        let asking = things.iter().map(|thing| self.count(ring, thing));
-        let at_once = self.ground.settings.concurrency.max(1);
-        let mut counting = futures_util::stream::iter(asking).buffered(at_once);
-        let doing = format!("Querying {kind}s");
-        let mut progress = Progress::new(&doing, things.len(), began);
-        let mut counted = Vec::with_capacity(things.len());
-        while let Some(copies) = counting.next().await {
-            counted.push(copies);
-            if !self.json {
-                progress.step(retried(), clock.elapsed(), console)?;
-            }
-        }
+        let counted = self.count(kind, ring, &things, console).await?;
         let mut sum = CopySum {
             kind,
             objects: kind == "object",
             listed,
             overlapping: listed - things.len(),
-            retries: retried(),
+            retries: self.retried.load(Ordering::Relaxed) - before,
             seconds: clock.elapsed().saturating_sub(began).as_secs_f64(),
             partitions: ring.partition_count(),
             replicas: ring.replica_count(),
             ..CopySum::default()
         };
         for copies in counted {
-            for complaint in copies.complaints {
+            for complaint in copies.complaints.into_values() {
                 if self.first_time(&complaint) {
                     console.complain(complaint)?;
                 }
@@ -232,27 +252,41 @@ impl Reporting<'_> {
         Ok(sum.json())
     }
 
+    /// Asks every primary of all things.
+    async fn count(
+        &self,
+        kind: &str,
+        ring: &Ring,
+        things: &[ProbedItem],
+        console: &mut Console<'_>,
+    ) -> io::Result<Vec<Copies>> {
+        let primaries: Vec<Vec<&Device>> = things.iter().map(|thing| ring.primaries(thing.partition)).collect();
+        let copies = things.iter().zip(&primaries);
+        let mut counted: Vec<Copies> = copies
+            .map(|(thing, devices)| Copies::of(thing.partition, devices.len()))
+            .collect();
+        let asking = primaries.iter().enumerate().flat_map(|(item, devices)| {
+            let thing = &things[item];
+            let copies = devices.iter().enumerate();
+            copies.map(move |(copy, device)| async move { (item, copy, self.ask(device, thing).await) })
+        });
+        let at_once = self.ground.settings.concurrency.max(1);
+        let mut answers = futures_util::stream::iter(asking).buffer_unordered(at_once);
+        let (clock, before) = (&self.ground.world.clock, self.retried.load(Ordering::Relaxed));
+        let doing = format!("Querying {kind}s");
+        let mut progress = Progress::new(&doing, things.len(), clock.elapsed());
+        while let Some((item, copy, answer)) = answers.next().await {
+            if counted[item].note(copy, answer) && !self.json {
+                let retried = self.retried.load(Ordering::Relaxed) - before;
+                progress.step(retried, clock.elapsed(), console)?;
+            }
+        }
+        Ok(counted)
+    }
+
     fn first_time(&self, complaint: &str) -> bool {
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         reported.insert(complaint.to_owned())
-    }
-
-    /// Asks every primary of a thing.
-    async fn count(&self, ring: &Ring, thing: &ProbedItem) -> Copies {
-        let mut copies = Copies {
-            partition: thing.partition,
-            expected: 0,
-            found: 0,
-            complaints: vec![],
-        };
-        for device in ring.primaries(thing.partition) {
-            copies.expected += 1;
-            match self.ask(device, thing).await {
-                Ok(()) => copies.found += 1,
-                Err(complaint) => copies.complaints.extend(complaint),
-            }
-        }
-        copies
     }
 
     /// Whether a device has it; else what there is to say of that.
@@ -262,9 +296,20 @@ impl Reporting<'_> {
         } else {
             device.ip.clone()
         };
-        let place = format!("{ip}:{}/{}", device.port, device.device);
+        let server = format!("{ip}:{}", device.port);
+        let place = format!("{server}/{}", device.device);
+        let (asked_place, clock) = (
+            AskedPlace {
+                server: &server,
+                device: &place,
+            },
+            &self.ground.world.clock,
+        );
         let mut attempt = 0;
         loop {
+            if let Some(silent) = self.silent.set_aside(asked_place) {
+                return Err(Some(set_aside(silent)));
+            }
             let mut headers = HeaderMap::new();
             headers.insert(X_POLICY_INDEX, HeaderValue::from(self.ground.policy.index.0));
             let target = Target {
@@ -273,7 +318,20 @@ impl Reporting<'_> {
                 path: thing.path.clone(),
             };
             let call = RawCall::new(Method::HEAD, target, headers);
-            let why = match self.peers.send(&device.ip, device.port, call, TIMEOUTS).await {
+            let asked = clock.elapsed();
+            let answer = self.peers.send(&device.ip, device.port, call, TIMEOUTS).await;
+            let is_last = attempt >= self.ground.settings.retries;
+            match &answer {
+                Ok(_) => self.silent.answered(asked_place),
+                // Of what fails at once, the repetitions are one round: they are pauses apart.
+                Err(error) => {
+                    let is_timeout = matches!(error, PeerError::ResponseTimeout | PeerError::ConnectTimeout);
+                    if is_timeout || is_last {
+                        self.silent.unanswered(asked_place, asked, clock.elapsed());
+                    }
+                }
+            }
+            let why = match answer {
                 Ok(response) => match response.status().as_u16() {
                     200..=299 => return Ok(()),
                     404 => {
@@ -291,7 +349,7 @@ impl Reporting<'_> {
                 },
                 Err(error) => error.to_string(),
             };
-            if attempt >= self.ground.settings.retries {
+            if is_last {
                 return Err(Some(format!("ERROR: {place}: {why}")));
             }
             self.retried.fetch_add(1, Ordering::Relaxed);
@@ -299,6 +357,15 @@ impl Reporting<'_> {
             attempt += 1;
         }
     }
+}
+
+/// What there is to say of a server or device whose copies are not asked for any more.
+fn set_aside(name: &str) -> String {
+    format!(
+        "ERROR: {name} has not answered, {} times in a row -- It is not asked again, and copies there are \
+         considered missing.",
+        silent::MOST
+    )
 }
 
 /// All copies of one kind of thing.
