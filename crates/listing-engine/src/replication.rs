@@ -2,7 +2,7 @@
 //!
 //! Always holds: pending rows are in the tables before anything is sent or compared; merging is
 //! idempotent, and its rows and its sync point become durable together; created-at goes down only,
-//! put and delete timestamps go up only.
+//! put and delete timestamps go up only; rows that are read at a time take no more than [`BATCH_BYTES`], but for one.
 
 use crate::composite::Times;
 use crate::info::read_info;
@@ -10,8 +10,15 @@ use crate::row::{ContainerRow, ObjectRow, spell};
 use crate::sync_points::{self, Direction, SyncPoint};
 use crate::wire::{Numbered, PolicyClaim, Summary, stored_times};
 use crate::{Broker, Error, Info, Kind, Metadata, Row, absorb, better_policy, columns, lifecycle, metadata};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, params};
 use vocabulary::Timestamp;
+
+/// Bytes of the rows that are read at a time. A database that another replica made may have names that no client could
+/// send, which are kept: a length that is too much for one cluster is configured in another. A thousand rows with the
+/// longest names of the default constraints have 2 MB. With each byte escaped, so many bytes fit into `merge_items`
+/// (`MAX_ARGUMENTS` of the server).
+const BATCH_BYTES: usize = 8 << 20;
 
 const OBJECTS_SINCE: &str = "SELECT ROWID, name, created_at, size, content_type, etag, deleted, storage_policy_index
     FROM object WHERE ROWID > ? ORDER BY ROWID";
@@ -40,7 +47,8 @@ impl Broker {
         self.with_merged(|database| database.read("read", |c| read_all(kind, c)))
     }
 
-    /// Rows behind `point` in the order of their changes, `count` at most.
+    /// Rows behind `point` in the order of their changes, `count` at most and fewer where they are long; none where
+    /// there are none.
     pub fn rows_since(&self, point: i64, count: usize) -> Result<Vec<Numbered>, Error> {
         let kind = self.location().kind();
         self.with_merged(|database| database.read("read", |c| rows_since(kind, c, point, count)))
@@ -107,7 +115,8 @@ impl Broker {
         })
     }
 
-    /// Objects that are not where the container's policy says, behind `point`, `count` at most.
+    /// Objects that are not where the container's policy says, behind `point`, `count` at most and fewer where they are
+    /// long; none where there are none.
     pub fn misplaced_since(&self, point: i64, count: usize) -> Result<Vec<(i64, ObjectRow)>, Error> {
         self.container_only()?;
         self.with_merged(|database| database.read("read", |c| objects(c, MISPLACED_SINCE, point, count)))
@@ -284,8 +293,8 @@ fn containers(connection: &Connection, point: i64, count: usize) -> rusqlite::Re
     Ok(found.into_iter().map(number).collect())
 }
 
-/// `count` rows behind `point` with their numbers. What `read` says is none is skipped, which a line says, and others
-/// come in its place: fewer than `count` mean that there are no more.
+/// `count` rows behind `point` with their numbers, or as many as [`BATCH_BYTES`] allow, but one at the least. What
+/// `read` says is none is skipped, which a line says, and others come in its place: none mean that there are no more.
 fn readable_rows<T>(
     connection: &Connection,
     sql: &str,
@@ -294,11 +303,16 @@ fn readable_rows<T>(
     read: impl Fn(&rusqlite::Row<'_>) -> rusqlite::Result<Option<T>>,
 ) -> rusqlite::Result<Vec<(i64, T)>> {
     let mut statement = connection.prepare_cached(sql)?;
+    let columns = statement.column_count();
     let mut rows = statement.query([point])?;
-    let (mut found, mut skipped) = (vec![], None::<(i64, u64)>);
+    let (mut found, mut bytes, mut skipped) = (vec![], 0, None::<(i64, u64)>);
     while found.len() < count
         && let Some(row) = rows.next()?
     {
+        bytes += length(row, columns)?;
+        if bytes > BATCH_BYTES && !found.is_empty() {
+            break;
+        }
         let id: i64 = row.get(0)?;
         match read(row)? {
             Some(row) => found.push((id, row)),
@@ -310,4 +324,15 @@ fn readable_rows<T>(
         tracing::warn!("{path}: ROWID {first}, the first of {rows} without a name or a policy, is sent to no replica");
     }
     Ok(found)
+}
+
+/// Bytes of the texts of a row.
+fn length(row: &rusqlite::Row<'_>, columns: usize) -> rusqlite::Result<usize> {
+    (0..columns).try_fold(0, |sum, column| {
+        Ok(sum
+            + match row.get_ref(column)? {
+                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
+                _ => 0,
+            })
+    })
 }

@@ -3,6 +3,7 @@
 use crate::accept::{self, ListingFormat};
 use crate::listing_query;
 use crate::metadata;
+use crate::refusal::too_long;
 use crate::render::ListingText;
 use crate::request::{ListingRequest, any_policy, is_overriding, optional, required};
 use crate::state::{DatabaseJob, ListingServerState, until_stored};
@@ -178,7 +179,8 @@ pub(crate) async fn read(
             (ListingFormat::Plain, true) => StatusCode::NO_CONTENT,
             _ => StatusCode::OK,
         };
-        let mut response = whole(status, format.content_type(), listing.finish());
+        let text = listing.finish().ok_or_else(|| too_long(&broker))?;
+        let mut response = whole(status, format.content_type(), text);
         describe(job, &broker, &info, &mut response)?;
         Ok(response)
     };

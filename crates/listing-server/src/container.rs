@@ -6,6 +6,7 @@
 use crate::accept::{self, ListingFormat};
 use crate::account_update::{AccountUpdate, ContainerFigures};
 use crate::metadata::{self, SYNC_KEY, SYNC_TO};
+use crate::refusal::too_long;
 use crate::render::ListingText;
 use crate::request::{ListingRequest, is_about_shards, is_overriding, known_policy, text};
 use crate::state::{DatabaseJob, ListingServerState};
@@ -324,7 +325,8 @@ fn list(
     let done = broker.list_objects(query, |entry| listing.object(entry));
     done.map_err(|error| job.refuse(&error))?;
     let empty = listing.is_empty();
-    Ok((listing.finish(), empty))
+    let text = listing.finish().ok_or_else(|| too_long(broker))?;
+    Ok((text, empty))
 }
 
 /// An unsharded container has no shards. What a sharded one has is not read here yet.

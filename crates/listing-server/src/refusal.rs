@@ -1,7 +1,7 @@
 //! The engine's errors as refusals: the one place of this server where they become status codes.
 
 use http::StatusCode;
-use listing_engine::Error;
+use listing_engine::{Broker, Error};
 use storage_shell::Refusal;
 use vocabulary::FaultKind;
 
@@ -31,4 +31,15 @@ pub(crate) fn refusal_of(error: &Error, device: &str) -> Refusal {
             Refusal::Text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
         }
     }
+}
+
+/// A listing would be longer than any is (`render.rs`).
+pub(crate) fn too_long(broker: &Broker) -> Refusal {
+    let path = broker.location().db_file();
+    let why = format!(
+        "{}: so many names of its listing take more than 128 MiB, which no gateway reads: ask for fewer (limit)",
+        path.display()
+    );
+    tracing::error!("{why}");
+    Refusal::one_item(why)
 }

@@ -2,7 +2,8 @@
 //!
 //! Entries are written as they come from the database; the whole listing is one buffer.
 //! Always holds: plain text inside JSON and XML is escaped, so no name can break out of its place or
-//! make XML ill-formed.
+//! make XML ill-formed; a listing takes no more than [`MOST`], whatever names another replica's database has brought.
+//! One that would is refused rather than cut short, because clients take a page that is not full for the last.
 
 use crate::accept::ListingFormat;
 use listing_engine::{ContainerEntry, Entry, ObjectEntry, listed_content_type};
@@ -15,9 +16,18 @@ pub(crate) struct ListingText {
     format: ListingFormat,
     text: String,
     count: usize,
+    most: usize,
+    is_too_long: bool,
     /// The element that XML wraps a listing in, and the name of what is listed.
     of: (&'static str, String),
 }
+
+/// Bytes of a listing, as many as a gateway reads of one: ten thousand of the longest names of the default constraints,
+/// each byte of them escaped, have half as many.
+const MOST: usize = 128 << 20;
+
+/// Bytes that one of a name becomes in JSON, at most (`\u0001`); in XML, too (`&quot;`).
+const LONGEST_ESCAPE: usize = 6;
 
 const XML_HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
 
@@ -35,8 +45,11 @@ impl ListingText {
     fn new(format: ListingFormat, element: &'static str, name: &str) -> Self {
         Self {
             format,
-            text: String::new(),
+            // Nothing is put before a long text later on, which would be copied.
+            text: if format == ListingFormat::Json { "[" } else { "" }.to_owned(),
             count: 0,
+            most: MOST,
+            is_too_long: false,
             of: (element, name.to_owned()),
         }
     }
@@ -46,12 +59,19 @@ impl ListingText {
         self.count == 0
     }
 
-    /// The whole text.
-    pub(crate) fn finish(self) -> String {
+    /// The whole text; none for one that is too long.
+    pub(crate) fn finish(mut self) -> Option<String> {
+        (!self.is_too_long).then(|| self.whole())
+    }
+
+    fn whole(&mut self) -> String {
         let (element, name) = &self.of;
         match (self.format, *element) {
-            (ListingFormat::Plain, _) => self.text,
-            (ListingFormat::Json, _) => format!("[{}]", self.text),
+            (ListingFormat::Plain, _) => std::mem::take(&mut self.text),
+            (ListingFormat::Json, _) => {
+                self.text.push(']');
+                std::mem::take(&mut self.text)
+            }
             (_, "account") => {
                 let name = attribute(name);
                 format!("{XML_HEAD}<account name=\"{name}\">\n{}</account>", self.text)
@@ -65,11 +85,20 @@ impl ListingText {
         }
     }
 
-    fn begin(&mut self) {
+    /// Notes one more entry; false when there may be no room for it.
+    fn begin(&mut self, name: &str) -> bool {
+        if self.text.len() + LONGEST_ESCAPE * name.len() > self.most {
+            self.is_too_long = true;
+            self.text = String::new();
+        }
+        if self.is_too_long {
+            return false;
+        }
         if self.format == ListingFormat::Json && self.count > 0 {
             self.text.push_str(", ");
         }
         self.count += 1;
+        true
     }
 
     fn shared(&mut self, prefix: &str) {
@@ -102,7 +131,10 @@ impl ListingText {
 
     /// Adds a line of a container's listing.
     pub(crate) fn object(&mut self, entry: Entry<'_, ObjectEntry<'_>>) {
-        self.begin();
+        let (Entry::Shared(name) | Entry::Item(ObjectEntry { name, .. })) = entry;
+        if !self.begin(name) {
+            return;
+        }
         let object = match entry {
             Entry::Shared(prefix) => return self.shared(prefix),
             Entry::Item(object) => object,
@@ -133,7 +165,10 @@ impl ListingText {
 
     /// Adds a line of an account's listing.
     pub(crate) fn container(&mut self, entry: Entry<'_, ContainerEntry<'_>>, policies: &Policies) {
-        self.begin();
+        let (Entry::Shared(name) | Entry::Item(ContainerEntry { name, .. })) = entry;
+        if !self.begin(name) {
+            return;
+        }
         let container = match entry {
             Entry::Shared(prefix) => return self.shared(prefix),
             Entry::Item(container) => container,
@@ -216,7 +251,7 @@ mod tests {
         listing.object(Entry::Item(entry("x\"\\ ö\u{1}")));
         listing.object(Entry::Shared("𝄞/"));
         assert_eq!(
-            listing.finish(),
+            listing.finish().unwrap(),
             "[{\"bytes\": 77, \"hash\": \"e\", \"name\": \"x\\\"\\\\ \\u00f6\\u0001\", \
              \"content_type\": \"text/plain;charset=x\", \"last_modified\": \"2023-11-14T22:13:20.000000\"}, \
              {\"subdir\": \"\\ud834\\udd1e/\"}]"
@@ -225,7 +260,7 @@ mod tests {
         listing.object(Entry::Item(entry("a&b")));
         listing.object(Entry::Shared("s/"));
         assert_eq!(
-            listing.finish(),
+            listing.finish().unwrap(),
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<container name=\"c&lt;&quot;\"><object><name>a&amp;b</name>\
              <hash>e</hash><bytes>77</bytes><content_type>text/plain;charset=x</content_type>\
              <last_modified>2023-11-14T22:13:20.000000</last_modified></object>\
@@ -234,12 +269,31 @@ mod tests {
         assert!(ListingText::of_container(ListingFormat::Plain, "c").is_empty());
     }
 
+    #[test]
+    fn a_listing_that_is_too_long_is_none() {
+        for format in [ListingFormat::Plain, ListingFormat::Json, ListingFormat::Xml] {
+            let name = "\u{1}".repeat(100_000);
+            let mut listing = ListingText::of_container(format, "c");
+            for _ in 0..1_200 {
+                listing.object(Entry::Item(entry(&name)));
+                assert!(listing.text.len() <= MOST);
+            }
+            assert_eq!(listing.finish().is_none(), format != ListingFormat::Plain, "{format:?}");
+        }
+        let mut listing = ListingText::of_account(ListingFormat::Json, "a");
+        listing.most = 1000;
+        for prefix in ["a/", "b/", "c/"] {
+            listing.container(Entry::Shared(&prefix.repeat(30)), &Policies::default());
+        }
+        assert_eq!(listing.finish().map(|text| text.len()), Some(3 * (60 + 14) + 2 * 2 + 2));
+    }
+
     proptest! {
         #[test]
         fn any_name_stays_in_its_place(name in any::<String>()) {
             let mut listing = ListingText::of_container(ListingFormat::Json, &name);
             listing.object(Entry::Item(entry(&name)));
-            let parsed: serde_json::Value = serde_json::from_str(&listing.finish()).unwrap();
+            let parsed: serde_json::Value = serde_json::from_str(&listing.finish().unwrap()).unwrap();
             prop_assert_eq!(parsed[0]["name"].as_str(), Some(name.as_str()));
         }
     }

@@ -30,6 +30,8 @@ use vocabulary::{EntityPath, Partition, PolicyIndex, Timestamp};
 const NAME: &str = "account-reaper";
 /// Containers that are listed at a time.
 const CONTAINERS: usize = 3000;
+/// … and bytes of their names, which another replica's database may have longer than clients can make them.
+const NAMES: usize = 8 << 20;
 /// What every account database says that may be reaped.
 const DELETED: &str = "DELETED";
 
@@ -182,9 +184,12 @@ impl AccountReaper {
         };
         let place = account.location.clone();
         let names = device.run(move || {
-            let mut names = vec![];
+            let (mut names, mut bytes) = (vec![], 0);
             Broker::open(place)?.list_containers(&query, |entry| {
-                if let Entry::Item(container) = entry {
+                if let Entry::Item(container) = entry
+                    && bytes <= NAMES
+                {
+                    bytes += container.name.len();
                     names.push(container.name.to_owned());
                 }
             })?;
