@@ -1,21 +1,26 @@
 //! The devices of this server, and the threads that work on each.
 //!
-//! Always holds: a device that is not mounted although it must be is left out, with one line when that
-//! begins; a hung device blocks its own threads only.
+//! Always holds: a device that is not mounted although it must be is left out, and so is one whose directory does not
+//! answer, each with one line when that begins; a hung device blocks its own threads only.
 
 use crate::faults::{ToFault, run_on};
 use durable_fs::{Drives, Health};
 use listing_engine::DeviceRoot;
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use vocabulary::Fault;
 use world::files::FileKind;
 use world::{Workers, World};
 
 /// Jobs that may wait for a device's thread.
 const QUEUE: usize = 64;
+
+/// How long a look at the directories of all devices may take, and then one at that of each.
+const LOOK_WITHIN: Duration = Duration::from_secs(15);
 
 /// The directory of devices. One per job: upkeep of one kind does not wait for that of another.
 pub struct Disks {
@@ -28,6 +33,8 @@ pub struct Disks {
     listing: Option<Workers>,
     workers: HashMap<String, Arc<Workers>>,
     missing: HashSet<String>,
+    /// Whose directories were looked at in vain, and whether that look has ended since.
+    unanswered: HashMap<String, Arc<AtomicBool>>,
 }
 
 impl Disks {
@@ -42,6 +49,7 @@ impl Disks {
             listing: None,
             workers: HashMap::new(),
             missing: HashSet::new(),
+            unanswered: HashMap::new(),
         }
     }
 
@@ -94,7 +102,7 @@ impl Disks {
 
     /// How many devices were left out for not being mounted when names were last asked for.
     pub(crate) fn left_out(&self) -> u64 {
-        self.missing.len() as u64
+        (self.missing.len() + self.unanswered.len()) as u64
     }
 
     /// The names of the devices that can be worked on now; in no particular order.
@@ -128,8 +136,40 @@ impl Disks {
         names
     }
 
-    /// Directories, and whether each may be worked on.
+    /// Directories, and whether each may be worked on. Where the look at all of them does not end in time, each is
+    /// looked at by itself; those that do not answer then are left out until they do.
     async fn list(&mut self) -> Result<Vec<(String, bool)>, Fault> {
+        self.unanswered.retain(|_, ended| !ended.load(Ordering::Relaxed));
+        let all = self.in_time(|look| look.names().map(|names| look.at(names))).await?;
+        if let Some(found) = all {
+            return Ok(found);
+        }
+        let names = self.in_time(Look::names).await?;
+        let mut found = vec![];
+        for name in names.unwrap_or_default() {
+            let ended = Arc::new(AtomicBool::new(false));
+            let (looked, at) = (ended.clone(), name.clone());
+            let look = move |look: &Look| {
+                let found = look.at(vec![at]);
+                looked.store(true, Ordering::Relaxed);
+                Ok(found)
+            };
+            match self.in_time(look).await? {
+                Some(of_name) => found.extend(of_name),
+                None => {
+                    tracing::warn!("{} does not answer; left out", self.path(&name).display());
+                    self.unanswered.insert(name, ended);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// What a look on a thread finds; `None` when it takes too long, and keeps its thread.
+    async fn in_time<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&Look) -> io::Result<T> + Send + 'static,
+    ) -> Result<Option<T>, Fault> {
         let thread = match self.listing.take() {
             Some(thread) => thread,
             None => self
@@ -137,8 +177,20 @@ impl Disks {
                 .workers("devices", 1, QUEUE)
                 .map_err(|error| error.to_fault())?,
         };
-        let (world, root, must) = (self.world.clone(), self.root.clone(), self.must_be_mounted);
-        run_on(self.listing.insert(thread), move || look(&world, &root, must)).await
+        let look = Look {
+            world: self.world.clone(),
+            root: self.root.clone(),
+            must_be_mounted: self.must_be_mounted,
+            passed_over: self.unanswered.keys().cloned().collect(),
+        };
+        let working = run_on(&thread, move || work(&look));
+        match self.world.timeout(LOOK_WITHIN, working).await {
+            Ok(done) => {
+                self.listing = Some(thread);
+                done.map(Some)
+            }
+            Err(_) => Ok(None),
+        }
     }
 
     /// The thread of a device.
@@ -157,19 +209,39 @@ impl Disks {
     }
 }
 
-/// Directories, and whether each may be worked on.
-fn look(world: &World, root: &Path, must_be_mounted: bool) -> io::Result<Vec<(String, bool)>> {
-    let mut names = vec![];
-    let directory = world.files.open_directory(root)?;
-    directory.list(&mut |name| names.extend(name.to_str().map(str::to_owned)))?;
-    let is_directory = |name: &String| {
-        let info = world.files.info(&root.join(name));
-        info.is_ok_and(|info| info.kind == FileKind::Directory)
-    };
-    names.retain(is_directory);
-    let judged = names.into_iter().map(|name| {
-        let ready = !must_be_mounted || world.files.is_mount_point(&root.join(&name)).unwrap_or(false);
-        (name, ready)
-    });
-    Ok(judged.collect())
+/// One look at directories of devices.
+struct Look {
+    world: World,
+    root: PathBuf,
+    must_be_mounted: bool,
+    passed_over: HashSet<String>,
 }
+
+impl Look {
+    /// What there is, but for what is passed over.
+    fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = vec![];
+        let directory = self.world.files.open_directory(&self.root)?;
+        directory.list(&mut |name| names.extend(name.to_str().map(str::to_owned)))?;
+        names.retain(|name| !self.passed_over.contains(name));
+        Ok(names)
+    }
+
+    /// The directories among these, and whether each may be worked on.
+    fn at(&self, mut names: Vec<String>) -> Vec<(String, bool)> {
+        let files = &self.world.files;
+        let is_directory = |name: &String| {
+            let info = files.info(&self.root.join(name));
+            info.is_ok_and(|info| info.kind == FileKind::Directory)
+        };
+        names.retain(is_directory);
+        let judged = names.into_iter().map(|name| {
+            let ready = !self.must_be_mounted || files.is_mount_point(&self.root.join(&name)).unwrap_or(false);
+            (name, ready)
+        });
+        judged.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
