@@ -2,6 +2,7 @@
 //!
 //! Always holds: few machines are asked, each once, and none is waited for long.
 
+use crate::server_clocks::TimeAnswers;
 use crate::shared::Shared;
 use futures_util::future::join_all;
 use http::{HeaderMap, Method};
@@ -19,13 +20,14 @@ const MOST_READ: u64 = 1 << 16;
 
 impl Shared {
     /// The heads of answers of some machines, with their addresses.
-    pub(crate) async fn ask_for_the_time(&self) -> Vec<(Arc<str>, HeaderMap)> {
-        let answers = join_all(
-            self.some_machines()
-                .into_iter()
-                .map(|(ip, port)| self.ask_machine(ip, port)),
-        );
-        answers.await.into_iter().flatten().collect()
+    pub(crate) async fn ask_for_the_time(&self) -> TimeAnswers {
+        let machines = self.some_machines();
+        let is_one_machine = machines.len() == 1;
+        let answers = join_all(machines.into_iter().map(|(ip, port)| self.ask_machine(ip, port)));
+        TimeAnswers {
+            heads: answers.await.into_iter().flatten().collect(),
+            is_one_machine,
+        }
     }
 
     async fn ask_machine(&self, ip: Arc<str>, port: u16) -> Option<(Arc<str>, HeaderMap)> {

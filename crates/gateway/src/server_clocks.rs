@@ -4,7 +4,8 @@
 //! can overwrite for as long, or what is over, expired or due by a lifecycle as soon as it is written; so it writes
 //! nothing. Before it refuses a write it asks some servers once more: a clock that was corrected, or a machine that
 //! stood still, costs no client anything.
-//! Always holds: each server's machine counts once; where as many agree with this clock as do not, it counts as right.
+//! Always holds: each server's machine counts once; where as many agree with this clock as do not, it counts as right,
+//! and so it does where one machine of several is all that disagrees.
 //! Servers of this process carry no time in their answers, and where none is known every write is made.
 //! Deliberately absent: which clock is right; asking (`clock_question.rs`).
 
@@ -34,8 +35,8 @@ pub(crate) struct ServerClocks {
     known: Mutex<HashMap<Arc<str>, i64>>,
     /// When the next answer is noted, by monotonic time in milliseconds.
     next_note: AtomicU64,
-    /// When servers were last asked.
-    asked: tokio::sync::Mutex<Option<Duration>>,
+    /// When servers were last asked, and whether there is but one machine.
+    asked: tokio::sync::Mutex<(Option<Duration>, bool)>,
 }
 
 /// This machine's clock is far from those of most servers.
@@ -43,6 +44,14 @@ pub(crate) struct ServerClocks {
 pub(crate) struct ClockDiffers {
     /// By so many seconds it is ahead; behind, where it is less than none.
     pub(crate) ahead: i64,
+}
+
+/// What storage servers answered to the question what time it is.
+pub(crate) struct TimeAnswers {
+    /// Heads of answers, with the addresses of their machines.
+    pub(crate) heads: Vec<(Arc<str>, HeaderMap)>,
+    /// Whether the cluster has but one machine.
+    pub(crate) is_one_machine: bool,
 }
 
 impl ServerClocks {
@@ -83,8 +92,8 @@ impl ServerClocks {
         known.insert(address.clone(), date - self.machine.elapsed().as_secs() as i64);
     }
 
-    /// What most of the servers whose time is known say of this machine's clock.
-    fn judge(&self) -> Result<(), ClockDiffers> {
+    /// What most of the machines whose time is known say of this one's clock, if at least `least` say so.
+    fn judge(&self, least: usize) -> Result<(), ClockDiffers> {
         let now = self.machine.now().seconds() as i64 - self.machine.elapsed().as_secs() as i64;
         let allowed = self.most.as_secs() as i64 + SLACK;
         let known = self.known.lock();
@@ -93,7 +102,7 @@ impl ServerClocks {
             .map(|base| now - base)
             .filter(|ahead| ahead.abs() > allowed)
             .collect();
-        if 2 * far.len() <= known.len() {
+        if far.len() < least || 2 * far.len() <= known.len() {
             return Ok(());
         }
         far.sort_unstable();
@@ -102,25 +111,20 @@ impl ServerClocks {
     }
 
     /// Whether a write may have its time by this machine's clock. Where what is known says no, servers are asked anew:
-    /// `ask` has their addresses and answers, which alone count then.
-    pub(crate) async fn check(
-        &self,
-        ask: impl Future<Output = Vec<(Arc<str>, HeaderMap)>>,
-    ) -> Result<(), ClockDiffers> {
-        if self.judge().is_ok() {
+    /// `ask` has their answers, which alone count then.
+    pub(crate) async fn check(&self, ask: impl Future<Output = TimeAnswers>) -> Result<(), ClockDiffers> {
+        if self.judge(1).is_ok() {
             return Ok(());
         }
         let mut asked = self.asked.lock().await;
         let is_recent = |asked: Duration| self.machine.elapsed().saturating_sub(asked) < ASK_EVERY;
-        if !asked.is_some_and(is_recent) {
-            let answers = ask.await;
+        if !asked.0.is_some_and(is_recent) {
+            let TimeAnswers { heads, is_one_machine } = ask.await;
             self.known.lock().clear();
-            answers
-                .iter()
-                .for_each(|(address, headers)| self.note(address, headers));
-            *asked = Some(self.machine.elapsed());
+            heads.iter().for_each(|(address, headers)| self.note(address, headers));
+            *asked = (Some(self.machine.elapsed()), is_one_machine);
         }
-        self.judge()
+        self.judge(if asked.1 { 1 } else { 2 })
     }
 }
 
@@ -139,7 +143,7 @@ mod tests {
             let date = calendar::http((NOW as i64 + ahead) as u64).parse().unwrap();
             clocks.note(&address.into(), &HeaderMap::from_iter([(DATE, date)]));
         };
-        let ahead = || clocks.judge().map_err(|differs| differs.ahead);
+        let ahead = || clocks.judge(1).map_err(|differs| differs.ahead);
         assert_eq!(ahead(), Ok(()), "none is known");
         clocks.note(&"none".into(), &HeaderMap::new());
         note("a", 65);
@@ -154,6 +158,8 @@ mod tests {
         note("a", 0);
         assert_eq!(ahead(), Ok(()));
         drop(machine);
+        note("a", 4000);
+        assert!(clocks.judge(2).is_err() && clocks.judge(3).is_ok());
         for server in 0..2 * MOST_KNOWN {
             note(&server.to_string(), 0);
         }

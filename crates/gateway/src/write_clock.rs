@@ -5,8 +5,9 @@
 //! times have a random offset. Of two bodies of one time each server would keep the one that it got first, for
 //! good.
 //!
-//! Always holds: timestamps that it gives are unique and never go back; what storage shows moves it ahead of the
-//! machine's clock by `max_clock_skew` at most, so that one broken timestamp does not spoil those of all writes.
+//! Always holds: timestamps that it gives are unique and do not go back, unless the machine's clock is set back by more
+//! than `max_clock_skew`; what storage shows moves it ahead of the machine's clock by that at most, and what the
+//! machine's clock was before it was set back by about twice that, so that one broken time does not spoil all writes.
 
 use http::HeaderMap;
 use http::header::HeaderName;
@@ -134,15 +135,19 @@ impl WriteClock {
         }
     }
 
-    /// A timestamp later than all that were given or seen before.
+    /// A timestamp later than all that were given or seen before, but for those that are far further ahead of the
+    /// machine's clock than is allowed: they were given before that was set back.
     pub(crate) fn next(&self) -> Timestamp {
         let now = self.machine.now();
-        let next = |last: u64| Some(now.ticks().max(last + 1));
+        let after = |last: u64| match last > now.ticks() + 2 * self.most_ahead + TICKS_PER_SECOND {
+            true => now.ticks(),
+            false => now.ticks().max(last + 1),
+        };
         // The closure never answers `None`, so both arms hold the value before.
-        let last = match self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
+        let last = match (self.last).fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(after(last))) {
             Ok(last) | Err(last) => last,
         };
-        Timestamp::from_ticks(now.ticks().max(last + 1)).unwrap_or(now)
+        Timestamp::from_ticks(after(last)).unwrap_or(now)
     }
 
     /// The same for a write, whose time differs from those of other gateways that follow the same timestamp.
@@ -308,7 +313,13 @@ pub(crate) mod tests {
         assert_eq!(clock.next(), at(1000));
         assert_eq!(clock.next(), at(1000).next_tick());
         machine.0.store(900, Ordering::Relaxed);
-        assert!(clock.next() > at(1000), "it never goes back");
+        assert!(
+            clock.next() > at(1000),
+            "it does not go back with a clock that is a little off"
+        );
+        machine.0.store(878, Ordering::Relaxed);
+        let next = [clock.next(), clock.next()];
+        assert_eq!(next, [at(878), at(878).next_tick()], "it had been wrong");
         machine.0.store(1000, Ordering::Relaxed);
         for (name, seconds, next) in [
             (X_BACKEND_TIMESTAMP, 1030, 1030),

@@ -16,11 +16,17 @@ use crate::row::ContainerRow;
 use crate::{Error, Location, Row, absorb, pending};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use vocabulary::FaultKind;
+use world::clock::{Clock, RealClock};
 
 /// How large the pending file may grow before it is merged; OpenStack's PENDING_CAP.
 const PENDING_CAP: u64 = 131_072;
+
+/// Milliseconds in which a database is malformed twice that no look finds anything wrong with: what is wrong is met by
+/// requests again and again, and a drive seldom fails to read so often.
+const DOUBT: u64 = 60_000;
+const NEVER: u64 = u64::MAX;
 
 /// One database. See the module for how rows travel; reads are in `info.rs` and `listing.rs`,
 /// changes of the whole in `lifecycle.rs` and `metadata.rs`.
@@ -30,8 +36,9 @@ pub struct Broker {
     pending: Mutex<()>,
     queue: RowQueue,
     schemas: Schemas,
-    /// Whether it was malformed once, and sound in the next moment.
-    is_doubted: AtomicBool,
+    /// Milliseconds of `clock` when it was malformed last, and sound in the next moment.
+    doubted: AtomicU64,
+    clock: RealClock,
 }
 
 impl Broker {
@@ -65,7 +72,8 @@ impl Broker {
             pending: Mutex::new(()),
             queue: RowQueue::default(),
             schemas: Schemas::Known,
-            is_doubted: AtomicBool::new(false),
+            doubted: AtomicU64::new(NEVER),
+            clock: RealClock::new(),
         }
     }
 
@@ -187,7 +195,7 @@ impl Broker {
     }
 
     /// Runs `work` on the open database, opening it when needed and quarantining it when damaged: at once when a second
-    /// look finds the damage, too, or the second time that there is any.
+    /// look finds the damage, too, or the second time within a minute.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Database) -> Result<T, DatabaseFailure>) -> Result<T, Error> {
         let mut slot = self.database.lock();
         if slot.as_ref().is_some_and(|database| !database.is_current()) {
@@ -215,7 +223,7 @@ impl Broker {
                 match self.look_again() {
                     Some(reason) => self.quarantine(reason),
                     // What no check finds, and requests meet again and again.
-                    None if self.is_doubted.swap(true, Ordering::Relaxed) => self.quarantine(reason),
+                    None if self.is_doubted_again() => self.quarantine(reason),
                     None => Error::Doubtful {
                         path: self.location.db_file(),
                         reason,
@@ -241,6 +249,13 @@ impl Broker {
             Error::Quarantined { .. } => Ok(()),
             error => Err(error),
         }
+    }
+
+    /// Whether the last doubt was a moment ago.
+    fn is_doubted_again(&self) -> bool {
+        let now = self.clock.elapsed().as_millis() as u64;
+        let last = self.doubted.swap(now, Ordering::Relaxed);
+        last != NEVER && now.saturating_sub(last) < DOUBT
     }
 
     /// What is wrong with the file when it is opened once more. SQLite takes a read that fails on Linux (EIO) for

@@ -9,9 +9,11 @@
 
 use crate::activity::{Activity, Phase, Ticks};
 use crate::refusals::{RefusalLog, ServerRefusal, ServerRefusals};
+use crate::response_date::ResponseDate;
 use crate::seats::{Seat, Seats};
 use crate::shares::{AccountPlace, AccountShares};
 use crate::watch::{ConnectionVerdict, Watch, WatchLimits};
+use http::HeaderValue;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -63,6 +65,7 @@ pub(crate) struct Connections {
     table: Mutex<Table>,
     accounts: Arc<AccountShares>,
     refusals: ServerRefusals,
+    date: ResponseDate,
 }
 
 #[derive(Default)]
@@ -98,6 +101,7 @@ impl Connections {
             ticks: Ticks::default(),
             table: Mutex::default(),
             refusals,
+            date: ResponseDate::default(),
         });
         connections.ticks.set(connections.clock.elapsed());
         world.spawn_unrelated(watch(Arc::downgrade(&connections), look_every));
@@ -159,6 +163,11 @@ impl Connections {
         }
         table.ending += idle.len();
         !idle.is_empty()
+    }
+
+    /// The `Date` of an answer now.
+    pub(crate) fn date(&self) -> HeaderValue {
+        self.date.now(&*self.clock)
     }
 
     /// Counts a refusal, and keeps the reason of the latest for the log.

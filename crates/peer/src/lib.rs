@@ -61,6 +61,7 @@ pub mod refusals;
 mod refused_certificate;
 mod repeated;
 mod requests;
+mod response_date;
 mod seats;
 mod shares;
 mod silence;

@@ -65,6 +65,8 @@ impl ConnectionRequests {
             let keep = http::HeaderValue::from_static("keep-alive");
             response.headers_mut().entry(http::header::CONNECTION).or_insert(keep);
         }
+        let date = response.headers_mut().entry(http::header::DATE);
+        date.or_insert_with(|| self.connections.date());
         // hyper leaves the length out of a 204, whatever the service says.
         let says_empty = response.status() == StatusCode::NO_CONTENT
             && response.headers_mut().remove(http::header::CONTENT_LENGTH).is_some();

@@ -140,8 +140,9 @@ pub fn query_value(query: &str, key: &str) -> Option<Result<String, NameError>> 
 }
 
 /// Whether this path of a full address, as it is written, names a container by Swift's API: `/v1/ACCOUNT/CONTAINER`,
-/// perhaps behind one word (`/swift/v1/…`). With an object's name behind it, it is then no path of a storage server,
-/// `/DEVICE/PARTITION/ACCOUNT/…`: a version is no partition.
+/// perhaps behind one plain word (`/swift/v1/…`). With an object's name behind it, it is then no path of a storage
+/// server, `/DEVICE/PARTITION/ACCOUNT/…`: a version is no partition. A word that has a slash when it is decoded is none,
+/// as servers decode before they split.
 pub fn is_path_of_container(path: &str) -> bool {
     let words: Vec<&str> = path.strip_prefix('/').unwrap_or_default().split('/').collect();
     let is_version = |word: &str| {
@@ -149,9 +150,18 @@ pub fn is_path_of_container(path: &str) -> bool {
         let is_number = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
         digits.split('.').count() <= 2 && digits.split('.').all(is_number)
     };
+    let is_plain = |word: &str| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        !word.is_empty() && word.bytes().all(is_plain)
+    };
+    let is_name = |word: &str| {
+        let decoded = unquote(word);
+        decoded.is_ok_and(|name| !matches!(&*name, "" | "." | "..") && !name.contains(['/', '\0']))
+    };
     match words[..] {
-        [version, _, _] | [_, version, _, _] => {
-            is_version(version) && words.iter().all(|word| !matches!(*word, "" | "." | ".."))
+        [version, account, container] => is_version(version) && is_name(account) && is_name(container),
+        [before, version, account, container] => {
+            is_plain(before) && is_version(version) && is_name(account) && is_name(container)
         }
         _ => false,
     }
@@ -228,6 +238,13 @@ mod tests {
             "/v/a/c",
             "/v1./a/c",
             "/v1.0.0/a/c",
+            "/sda1%2F17%2FAUTH_a%2Fc/v1/x/y",
+            "/s.x/v1/a/c",
+            "/v1/a%2Fb/c",
+            "/v1/a/c%2fo",
+            "/v1/a/%2e%2E",
+            "/v1/a/c%00",
+            "/v1/%ff/c",
         ] {
             assert!(!is_path_of_container(path), "{path}");
         }
