@@ -10,8 +10,9 @@
 //!
 //! Tests: `tests/api/test_keystone.py` with a real Keystone and OpenStack's own filter.
 
-use super::authtoken::keystone::{Keystone, Unavailable};
+use super::authtoken::keystone::Keystone;
 use super::authtoken::take_off;
+use super::authtoken::unavailable::Unavailable;
 use crate::context::FeatureContext;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE;

@@ -3,49 +3,27 @@
 //! The gateway logs in as its own user and keeps that token until shortly before it expires; a 401 says that it is
 //! no longer good and is answered by logging in once more. Tokens are validated at the endpoint that the catalogue of
 //! that token names, or at `auth_url` when it names none.
-//! Always holds: the password and tokens are in no message; at most [`MOST_AT_ONCE`] questions are under way, and none
-//! waits to be sent for longer than [`LONGEST_WAIT`]; while Keystone does not answer, questions are refused at once
-//! (`outage.rs`).
+//! Always holds: the password and tokens are in no message; while Keystone does not answer, questions are refused at
+//! once (`outage.rs`); no token of a client makes it so that others' are.
 
 use super::connections::{Ask, KeystoneConnections, KeystoneResponse, versioned};
-use super::outage::KeystoneOutage;
+use super::outage::REST;
+use super::questions::{Answered, Cause, KeystoneQuestions};
+use super::unavailable::Unavailable;
 use identity::keystone::{Token, TokenError};
 use parking_lot::RwLock;
-use peer::{PeerError, Url};
+use peer::Url;
 use serde_json::{Value, json};
 use settings::declare::Scope;
 use settings::{AuthTokenSettings, SettingsError};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+use tokio::sync::Mutex;
 use vocabulary::names::quote;
 use world::World;
 
-/// Questions under way to Keystone; more wait.
-const MOST_AT_ONCE: usize = 64;
-
-/// How long a question waits for its place among those.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
-
 /// How long before its end a token of our own is replaced.
 const EARLY: f64 = 60.0;
-
-/// Why a token could not be judged.
-#[derive(Debug, thiserror::Error)]
-pub(in crate::access) enum Unavailable {
-    #[error("Keystone cannot be reached: {0}")]
-    Unreachable(#[from] PeerError),
-    #[error("Keystone refused the gateway's own user with {0}; look at username, password and project_name")]
-    Login(u16),
-    #[error("Keystone answered {0} when asked about a token")]
-    Status(u16),
-    #[error("Keystone answered {0} when asked about a signature; the gateway's user must be allowed to ask it")]
-    Signature(u16),
-    #[error("Keystone does not answer; it is asked again every second")]
-    Away,
-    #[error(transparent)]
-    Shape(#[from] TokenError),
-}
 
 /// The gateway's own standing with Keystone.
 struct Session {
@@ -62,13 +40,12 @@ pub(in crate::access) struct Keystone {
     credentials: Value,
     interface: String,
     region: String,
-    retries: u32,
-    connections: KeystoneConnections,
+    questions: KeystoneQuestions,
     world: World,
     session: RwLock<Option<Arc<Session>>>,
     login: Mutex<()>,
-    room: Semaphore,
-    outage: KeystoneOutage,
+    /// When Keystone may be asked next whether it answers.
+    next_probe: Mutex<Duration>,
 }
 
 impl Keystone {
@@ -83,19 +60,21 @@ impl Keystone {
             credentials: credentials(settings),
             interface: settings.interface.clone(),
             region: settings.region_name.clone(),
-            retries: settings.http_request_max_retries,
-            connections: KeystoneConnections::new(settings, world, options)?,
+            questions: KeystoneQuestions::new(
+                KeystoneConnections::new(settings, world, options)?,
+                settings.http_request_max_retries,
+                world.clone(),
+            ),
             world: world.clone(),
             session: RwLock::default(),
             login: Mutex::default(),
-            room: Semaphore::new(MOST_AT_ONCE),
-            outage: KeystoneOutage::default(),
+            next_probe: Mutex::default(),
         })
     }
 
     /// Whose token it is; nothing when it is not good.
     pub(super) async fn validate(&self, subject: &str, allow_expired: bool) -> Result<Option<Token>, Unavailable> {
-        let _place = self.place().await?;
+        let _place = self.questions.place().await?;
         let mut session = self.session().await?;
         for attempt in 0..2 {
             let answer = self.ask_about(&session, subject, allow_expired).await?;
@@ -117,7 +96,7 @@ impl Keystone {
         question: &Value,
         has_login: bool,
     ) -> Result<Option<Token>, Unavailable> {
-        let _place = self.place().await?;
+        let _place = self.questions.place().await?;
         let url = address.with("/s3tokens");
         let mut session = match has_login {
             true => Some(self.session().await?),
@@ -125,14 +104,13 @@ impl Keystone {
         };
         loop {
             let token = session.as_ref().map(|session| ("x-auth-token", session.token.as_str()));
-            let answer = self
-                .send(Ask {
-                    method: http::Method::POST,
-                    url: &url,
-                    headers: token.as_slice(),
-                    body: Some(question.to_string().into_bytes()),
-                })
-                .await?;
+            let ask = Ask {
+                method: http::Method::POST,
+                url: &url,
+                headers: token.as_slice(),
+                body: Some(question.to_string().into_bytes()),
+            };
+            let answer = self.ask(ask, session.as_deref()).await?;
             match (answer.status(), session.take()) {
                 (200, _) => return Ok(Some(Token::parse(&answer.json()?)?)),
                 // Of a wrong signature, or of a token of ours that is no longer good; a new one is.
@@ -152,41 +130,24 @@ impl Keystone {
         user: &str,
         access_key: &str,
     ) -> Result<Option<String>, Unavailable> {
-        let _place = self.place().await?;
+        let _place = self.questions.place().await?;
         let session = self.session().await?;
         let url = address.with(&format!(
             "/users/{}/credentials/OS-EC2/{}",
             quote(user).replace('/', "%2F"),
             quote(access_key).replace('/', "%2F")
         ));
-        let answer = self
-            .send(Ask {
-                method: http::Method::GET,
-                url: &url,
-                headers: &[("x-auth-token", session.token.as_str())],
-                body: None,
-            })
-            .await?;
+        let ask = Ask {
+            method: http::Method::GET,
+            url: &url,
+            headers: &[("x-auth-token", session.token.as_str())],
+            body: None,
+        };
+        let answer = self.ask(ask, Some(&session)).await?;
         match answer.status() {
             200 => Ok(answer.json()?["credential"]["secret"].as_str().map(str::to_owned)),
             400..=404 => Ok(None),
             status => Err(Unavailable::Status(status)),
-        }
-    }
-
-    /// A place for a question.
-    async fn place(&self) -> Result<SemaphorePermit<'_>, Unavailable> {
-        let now = || self.world.clock.elapsed();
-        if !self.outage.lets_pass(now()) {
-            return Err(Unavailable::Away);
-        }
-        match self.world.timeout(LONGEST_WAIT, self.room.acquire()).await {
-            // The room is never closed.
-            Ok(place) => place.map_err(|_| Unavailable::Away),
-            Err(_) => {
-                self.outage.failed(now());
-                Err(Unavailable::Away)
-            }
         }
     }
 
@@ -203,25 +164,25 @@ impl Keystone {
         };
         let url = session.endpoint.with(&format!("/auth/tokens?{query}"));
         let headers = [("x-auth-token", session.token.as_str()), ("x-subject-token", subject)];
-        self.send(Ask {
+        let ask = Ask {
             method: http::Method::GET,
             url: &url,
             headers: &headers,
             body: None,
-        })
-        .await
+        };
+        self.ask(ask, Some(session)).await
     }
 
     async fn session(&self) -> Result<Arc<Session>, Unavailable> {
         if let Some(session) = self.current() {
             return Ok(session);
         }
-        let failures = self.outage.failures();
+        let failures = self.questions.outage.failures();
         let _turn = self.login.lock().await;
         match self.current() {
             Some(session) => Ok(session),
             // Another request has found out meanwhile that there is no answer.
-            None if self.outage.failures() != failures => Err(Unavailable::Away),
+            None if self.questions.outage.failures() != failures => Err(Unavailable::Away),
             None => self.log_in().await,
         }
     }
@@ -249,7 +210,9 @@ impl Keystone {
             headers: &[],
             body: Some(body.into_bytes()),
         };
-        let answer = self.send(ask).await?;
+        let (Answered::Clear(answered) | Answered::Doubtful(answered)) =
+            self.questions.send(&ask, Cause::Gateway).await;
+        let answer = answered?;
         if answer.status() != 201 {
             return Err(Unavailable::Login(answer.status()));
         }
@@ -281,26 +244,44 @@ impl Keystone {
         Some(versioned(&Url::parse(endpoint.get("url")?.as_str()?)?))
     }
 
-    /// Sends, and again after a pause when it did not get there.
-    async fn send(&self, ask: Ask<'_>) -> Result<KeystoneResponse, Unavailable> {
-        let mut pause = Duration::from_millis(500);
-        let mut left = self.retries;
-        let answered = loop {
-            match self.connections.send(&ask).await {
-                // What is late has been waited for long enough.
-                Err(PeerError::Connect(_) | PeerError::Broken(_)) if left > 0 => {
-                    left -= 1;
-                    self.world.clock.sleep(pause).await;
-                    pause *= 2;
-                }
-                answered => break answered,
+    /// Asks what a client is the reason for; where the client may be the reason that it fails, too, Keystone is probed.
+    async fn ask(&self, ask: Ask<'_>, session: Option<&Session>) -> Result<KeystoneResponse, Unavailable> {
+        match self.questions.send(&ask, Cause::Client).await {
+            Answered::Clear(answered) => answered,
+            Answered::Doubtful(answered) => {
+                self.probe(session).await;
+                answered
             }
-        };
-        match &answered {
-            Ok(_) => self.outage.over(),
-            Err(_) => self.outage.failed(self.world.clock.elapsed()),
         }
-        Ok(answered?)
+    }
+
+    /// Finds out whether Keystone answers, unless that was done within the last second or is being done: asks about the
+    /// gateway's own token, which takes what a question about a client's takes.
+    async fn probe(&self, session: Option<&Session>) {
+        let Ok(mut next) = self.next_probe.try_lock() else {
+            return;
+        };
+        let now = || self.world.clock.elapsed();
+        if now() < *next {
+            return;
+        }
+        let (url, headers) = match session {
+            Some(session) => {
+                let own = session.token.as_str();
+                let url = session.endpoint.with("/auth/tokens?nocatalog");
+                (url, vec![("x-auth-token", own), ("x-subject-token", own)])
+            }
+            None => (self.base.clone(), vec![]),
+        };
+        let ask = Ask {
+            method: http::Method::GET,
+            url: &url,
+            headers: &headers,
+            body: None,
+        };
+        // What it says about Keystone is in `outage`.
+        self.questions.send(&ask, Cause::Gateway).await;
+        *next = now() + REST;
     }
 }
 

@@ -5,14 +5,15 @@
 //! Keystone; what it says goes down the pipeline as headers, for `keystoneauth` to read.
 //! Always holds: headers of that kind that a client sent are taken off first; without a good token the request
 //! says so (`X-Identity-Status: Invalid`), or ends here when `delay_auth_decision` is off; a token that has
-//! expired is good only together with a service token of a trusted role.
+//! expired is good only together with a service token of a trusted role; what cannot be a token is none of Keystone's.
 //! Deliberately absent: what anybody may do; the service catalogue, which nothing behind reads; tokens with
 //! access rules (Keystone does not confirm them to a filter that does not announce it knows such rules).
 //!
 //! | question | file |
 //! |---|---|
 //! | which tokens are known | `cache.rs` |
-//! | what Keystone is asked | `keystone.rs`, whether it answers `outage.rs` |
+//! | what Keystone is asked | `keystone.rs` |
+//! | how often, and whether Keystone answers | `questions.rs`, `outage.rs`, `unavailable.rs` |
 //! | connections to it | `connections.rs`, `tls.rs` |
 //!
 //! Tests: beside the code, and `tests/api/test_keystone.py` with a real Keystone and OpenStack's own filter.
@@ -21,7 +22,9 @@ mod cache;
 pub mod connections;
 pub(super) mod keystone;
 mod outage;
+mod questions;
 pub mod tls;
+pub(super) mod unavailable;
 
 use crate::context::FeatureContext;
 use cache::{Confirmed, KnownToken};
@@ -29,17 +32,21 @@ use http::header::{HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method};
 use identity::header_text;
 use identity::keystone::{Whose, is_identity_header};
-use keystone::{Keystone, Unavailable};
+use keystone::Keystone;
 use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use settings::declare::Scope;
 use settings::{AuthTokenSettings, SettingsError};
 use std::borrow::Cow;
 use std::sync::Arc;
+use unavailable::Unavailable;
 use world::World;
 
 const IDENTITY_STATUS: HeaderName = HeaderName::from_static("x-identity-status");
 const SERVICE_STATUS: HeaderName = HeaderName::from_static("x-service-identity-status");
 const INVALID: HeaderValue = HeaderValue::from_static("Invalid");
+
+/// Characters of a token about which Keystone is asked. Servers that take longer headers are rare.
+const LONGEST_TOKEN: usize = 8 << 10;
 
 const REFUSED: &str = r#"{"error": {"code": 401, "title": "Unauthorized", "message": "The request you have made requires authentication."}}"#;
 const AWAY: &str = "503 Service Unavailable\n\nThe server is currently unavailable. Please try again at a later time.\n\n The Keystone service is temporarily unavailable.  ";
@@ -105,6 +112,9 @@ impl AuthToken {
         allow_expired: bool,
         method: &Method,
     ) -> Result<Checked, Box<Response>> {
+        if !may_be_token(secret) {
+            return Ok(Checked::Bad);
+        }
         let now = self.world.clock.now().as_f64();
         let known = self.known.find(secret, now).await;
         let confirmed = match known {
@@ -193,6 +203,13 @@ impl Feature for AuthToken {
     }
 }
 
+/// Whether Keystone may have made this: Fernet's tokens have some 200 characters, signed ones up to two thousand. Two
+/// headers with a token, joined by a comma, are none.
+fn may_be_token(secret: &str) -> bool {
+    let is_fit = |byte: u8| byte.is_ascii_graphic() && byte != b',';
+    (1..=LONGEST_TOKEN).contains(&secret.len()) && secret.bytes().all(is_fit)
+}
+
 fn page(method: &Method, text: &str) -> String {
     if method == Method::HEAD {
         String::new()
@@ -212,3 +229,6 @@ pub(super) fn take_off(headers: &mut HeaderMap) {
         headers.remove(name);
     }
 }
+
+#[cfg(test)]
+mod tests;

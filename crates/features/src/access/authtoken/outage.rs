@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use std::time::Duration;
 
 /// Between two questions to a Keystone that does not answer.
-const REST: Duration = Duration::from_secs(1);
+pub(super) const REST: Duration = Duration::from_secs(1);
 
 /// See the module's header. Times are those of a clock that does not jump.
 #[derive(Debug, Default)]

@@ -1,0 +1,208 @@
+//! What the filter asks a Keystone that answers as a test says, over real connections, by a clock that a test sets.
+
+use super::*;
+use ::settings::Document;
+use parking_lot::Mutex;
+use serde_json::json;
+use std::path::Path;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use vocabulary::Timestamp;
+use world::Clock;
+
+/// Both clocks stand as they were set; pauses and deadlines are a twentieth of what they are.
+#[derive(Default)]
+struct SetClock {
+    wall: Mutex<u64>,
+    elapsed: Mutex<Duration>,
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_seconds(*self.wall.lock())
+    }
+
+    fn elapsed(&self) -> Duration {
+        *self.elapsed.lock()
+    }
+
+    fn sleep(&self, duration: Duration) -> world::BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(duration / 20))
+    }
+}
+
+/// What is done about a question.
+enum Reply {
+    /// The connection is closed.
+    Close,
+    /// Status and body.
+    Say(u16, String),
+}
+
+/// A server in place of Keystone, and the filter that asks it.
+struct Bench {
+    filter: AuthToken,
+    clock: Arc<SetClock>,
+    /// The token of each question, `login` for those that bring none.
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+const NOW: u64 = 1_700_000_000;
+
+fn described(expires: &str) -> String {
+    let domain = json!({"id": "default", "name": "Default"});
+    let user = json!({"id": "u", "name": "u", "domain": domain});
+    json!({"token": {"user": user, "roles": [{"name": "admin"}], "expires_at": expires}}).to_string()
+}
+
+/// The token is good for years.
+fn good() -> Reply {
+    Reply::Say(200, described("2040-01-01T00:00:00Z"))
+}
+
+fn logged_in() -> Reply {
+    Reply::Say(201, described("2040-01-01T00:00:00Z"))
+}
+
+async fn serve(mut stream: TcpStream, reply: impl Fn(&str) -> Reply, asked: Arc<Mutex<Vec<String>>>) {
+    let mut read = Vec::new();
+    loop {
+        let Some(end) = read.windows(4).position(|part| part == b"\r\n\r\n") else {
+            match stream.read_buf(&mut read).await {
+                Ok(1..) => continue,
+                _ => return,
+            }
+        };
+        let head = String::from_utf8_lossy(&read[..end]).into_owned();
+        let header = |name: &str| {
+            let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+            lines.find(|(known, _)| *known == name).map(|(_, value)| value)
+        };
+        let length: usize = header("content-length").map_or(0, |text| text.parse().unwrap());
+        while read.len() < end + 4 + length {
+            stream.read_buf(&mut read).await.unwrap();
+        }
+        read.drain(..end + 4 + length);
+        let token = header("x-subject-token").unwrap_or("login").to_owned();
+        asked.lock().push(token.clone());
+        let (status, body) = match reply(&token) {
+            Reply::Close => return,
+            Reply::Say(status, body) => (status, body),
+        };
+        let head = format!("HTTP/1.1 {status} x\r\nx-subject-token: gateway\r\n");
+        let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(answer.as_bytes()).await.unwrap();
+    }
+}
+
+async fn bench(reply: impl Fn(&str) -> Reply + Clone + Send + Sync + 'static) -> Bench {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = asked.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream, reply.clone(), log.clone()));
+        }
+    });
+    let text = format!("[filter:a]\nauth_url = http://{address}\nusername = swift\ndelay_auth_decision = true\n");
+    let document = Document::parse(Path::new("p.conf"), &text).unwrap();
+    let scope = Scope::paste(&document, "filter:a").unwrap();
+    let settings = AuthTokenSettings::of(&scope).unwrap();
+    let clock = Arc::new(SetClock::default());
+    *clock.wall.lock() = NOW;
+    let world = World {
+        clock: clock.clone(),
+        ..World::real()
+    };
+    Bench {
+        filter: AuthToken {
+            challenge: INVALID,
+            known: KnownToken::new(None, settings.token_cache_time),
+            keystone: Keystone::new(&settings, &world, &scope).unwrap(),
+            world,
+            settings,
+        },
+        clock,
+        asked,
+    }
+}
+
+impl Bench {
+    async fn is_good(&self, secret: &str) -> bool {
+        let checked = self.filter.check(secret, Whose::User, false, &Method::GET).await;
+        matches!(checked, Ok(Checked::Good(_)))
+    }
+
+    fn pass(&self, time: Duration) {
+        *self.clock.elapsed.lock() += time;
+    }
+
+    /// How often the server was asked about a token.
+    fn asked(&self, token: &str) -> usize {
+        self.asked.lock().iter().filter(|asked| *asked == token).count()
+    }
+}
+
+/// As uWSGI does with a longer head than it has room for, and a balancer in front of it.
+#[tokio::test]
+async fn a_token_that_keystone_chokes_on_shuts_no_other_out() {
+    let bench = bench(|token| match token {
+        "login" => logged_in(),
+        "gateway" => good(),
+        _ if token.starts_with("502") => Reply::Say(502, String::new()),
+        _ if token.len() > 4000 => Reply::Close,
+        _ => good(),
+    });
+    let bench = bench.await;
+    for number in 0..20 {
+        assert!(!bench.is_good(&format!("{number}{}", "x".repeat(5000))).await);
+        assert!(bench.is_good(&format!("good{number}")).await);
+        assert!(!bench.is_good(&format!("502-{number}")).await);
+        assert!(bench.is_good(&format!("good-{number}")).await);
+    }
+    assert_eq!(bench.asked("gateway"), 1, "once a second");
+    // On a connection that is there, on one of its own, and once more.
+    assert_eq!(bench.asked(&format!("7{}", "x".repeat(5000))), 3);
+    bench.pass(Duration::from_secs(1));
+    assert!(!bench.is_good("502").await);
+    assert_eq!(bench.asked("gateway"), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_closes_every_connection_is_left_alone() {
+    for failing in [|| Reply::Close, || Reply::Say(503, String::new())] {
+        let bench = bench(move |token| match token {
+            "login" => logged_in(),
+            _ => failing(),
+        });
+        let bench = bench.await;
+        assert!(!bench.is_good("a").await);
+        let asked = bench.asked.lock().len();
+        assert!(asked <= 6, "{asked}");
+        for number in 0..50 {
+            assert!(!bench.is_good(&format!("b{number}")).await);
+        }
+        assert_eq!(bench.asked.lock().len(), asked);
+        bench.pass(Duration::from_secs(1));
+        assert!(!bench.is_good("c").await && !bench.is_good("d").await);
+        assert_eq!((bench.asked("c") > 0, bench.asked("d")), (true, 0));
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_token_is_not_asked_about() {
+    let bench = bench(|token| match token {
+        "login" => logged_in(),
+        _ => good(),
+    });
+    let bench = bench.await;
+    for text in ["", "a b", "a,b", "a\tb", "ä", &"x".repeat((8 << 10) + 1)] {
+        assert!(!bench.is_good(text).await, "{text}");
+    }
+    assert!(bench.asked.lock().is_empty());
+    for token in ["gAAAAABl_-9=", "eyJhbGciOiJFUzI1NiJ9.e30.x-_", &"x".repeat(2000)] {
+        assert!(bench.is_good(token).await, "{token}");
+    }
+}
