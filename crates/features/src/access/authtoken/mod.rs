@@ -12,7 +12,7 @@
 //! | question | file |
 //! |---|---|
 //! | which tokens are known | `cache.rs` |
-//! | what Keystone is asked | `keystone.rs` |
+//! | what Keystone is asked for clients, and as which user | `keystone.rs`, `login.rs` |
 //! | how often, and whether Keystone answers | `questions.rs`, `outage.rs`, `unavailable.rs` |
 //! | connections to it | `connections.rs`, `tls.rs` |
 //!
@@ -21,6 +21,7 @@
 mod cache;
 pub mod connections;
 pub(super) mod keystone;
+mod login;
 mod outage;
 mod questions;
 pub mod tls;

@@ -11,26 +11,20 @@ use std::time::Duration;
 pub(super) const REST: Duration = Duration::from_secs(1);
 
 /// See the module's header. Times are those of a clock that does not jump.
+///
+/// Holds when the next question is sent, where the last one had no answer.
 #[derive(Debug, Default)]
-pub(super) struct KeystoneOutage(Mutex<OutageState>);
-
-#[derive(Debug, Default)]
-struct OutageState {
-    /// When the next question is sent, where the last one had no answer.
-    next: Option<Duration>,
-    /// Questions without an answer, ever.
-    failures: u64,
-}
+pub(super) struct KeystoneOutage(Mutex<Option<Duration>>);
 
 impl KeystoneOutage {
     /// Whether a question may be sent now; one that may is the only one for a while, during an outage.
     pub(super) fn lets_pass(&self, now: Duration) -> bool {
-        let mut state = self.0.lock();
-        match state.next {
+        let mut next = self.0.lock();
+        match *next {
             None => true,
             Some(next) if now < next => false,
             Some(_) => {
-                state.next = Some(now + REST);
+                *next = Some(now + REST);
                 true
             }
         }
@@ -38,19 +32,12 @@ impl KeystoneOutage {
 
     /// A question had no answer, or waits for too long to be sent.
     pub(super) fn failed(&self, now: Duration) {
-        let mut state = self.0.lock();
-        state.next = Some(now + REST);
-        state.failures += 1;
+        *self.0.lock() = Some(now + REST);
     }
 
     /// Keystone has answered, whatever.
     pub(super) fn over(&self) {
-        self.0.lock().next = None;
-    }
-
-    /// How many questions had no answer, ever.
-    pub(super) fn failures(&self) -> u64 {
-        self.0.lock().failures
+        *self.0.lock() = None;
     }
 }
 
@@ -67,7 +54,7 @@ mod tests {
         assert!(outage.lets_pass(at(1010)));
         assert!(!outage.lets_pass(at(1010)) && !outage.lets_pass(at(2009)));
         outage.failed(at(2009));
-        assert_eq!(outage.failures(), 2);
+        assert!(!outage.lets_pass(at(3008)));
         outage.over();
         assert!(outage.lets_pass(at(2010)) && outage.lets_pass(at(2010)));
     }

@@ -38,6 +38,10 @@ enum Reply {
     Close,
     /// Status and body.
     Say(u16, String),
+    /// The status after a time, which is real.
+    SayLater(Duration, u16),
+    /// Nothing comes.
+    Hang,
 }
 
 /// A server in place of Keystone, and the filter that asks it.
@@ -89,6 +93,11 @@ async fn serve(mut stream: TcpStream, reply: impl Fn(&str) -> Reply, asked: Arc<
         let (status, body) = match reply(&token) {
             Reply::Close => return,
             Reply::Say(status, body) => (status, body),
+            Reply::SayLater(time, status) => {
+                tokio::time::sleep(time).await;
+                (status, String::new())
+            }
+            Reply::Hang => std::future::pending().await,
         };
         let head = format!("HTTP/1.1 {status} x\r\nx-subject-token: gateway\r\n");
         let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
@@ -205,4 +214,62 @@ async fn what_cannot_be_a_token_is_not_asked_about() {
     for token in ["gAAAAABl_-9=", "eyJhbGciOiJFUzI1NiJ9.e30.x-_", &"x".repeat(2000)] {
         assert!(bench.is_good(token).await, "{token}");
     }
+}
+
+impl Bench {
+    /// Asks about thirty tokens at once; how long it takes until all are refused.
+    async fn crowd(&self) -> Duration {
+        let began = std::time::Instant::now();
+        let tokens: Vec<String> = (0..30).map(|number| format!("t{number}")).collect();
+        let found = futures_util::future::join_all(tokens.iter().map(|token| self.is_good(token))).await;
+        assert!(!found.contains(&true));
+        began.elapsed()
+    }
+}
+
+#[tokio::test]
+async fn a_login_that_fails_has_failed_for_all_that_waited() {
+    const LATE: Duration = Duration::from_millis(100);
+    for (status, rest) in [(503, 1), (401, 10), (404, 10), (429, 1)] {
+        let bench = bench(move |_| Reply::SayLater(LATE, status)).await;
+        assert!(bench.crowd().await < LATE * 5, "{status}");
+        assert_eq!(bench.asked("login"), 1, "{status}");
+        bench.pass(Duration::from_secs(rest) - Duration::from_millis(1));
+        assert!(bench.crowd().await < LATE, "{status}");
+        assert_eq!(bench.asked("login"), 1, "{status}");
+        bench.pass(Duration::from_millis(1));
+        bench.crowd().await;
+        assert_eq!((bench.asked("login"), bench.asked.lock().len()), (2, 2), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_login_that_hangs_is_waited_for_a_while() {
+    let bench = bench(|_| Reply::Hang).await;
+    // Sixty seconds are three here, and five are a quarter.
+    let (one, others) = tokio::join!(bench.crowd(), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let began = std::time::Instant::now();
+        assert!(!bench.is_good("later").await);
+        began.elapsed()
+    });
+    assert!(
+        one >= Duration::from_secs(3) && others < Duration::from_millis(200),
+        "{one:?} {others:?}"
+    );
+    assert_eq!(bench.asked("login"), 1);
+}
+
+#[tokio::test]
+async fn a_session_that_keystone_refuses_is_renewed() {
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let count = Arc::new(count);
+    let bench = bench(move |token| match token {
+        "login" => logged_in(),
+        _ if count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 => Reply::Say(401, String::new()),
+        _ => good(),
+    });
+    let bench = bench.await;
+    assert!(bench.is_good("a").await);
+    assert_eq!((bench.asked("login"), bench.asked("a")), (2, 2));
 }
