@@ -7,6 +7,7 @@ use request_pipeline::{
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use vocabulary::Timestamp;
+use world::Clock;
 
 /// A request for a path, perhaps with a query.
 pub(crate) fn request(method: &str, target: &str) -> ClientRequest {
@@ -90,4 +91,27 @@ pub(crate) fn shown_headers(response: &Response) -> Vec<String> {
     let mut lines: Vec<String> = response.headers().iter().map(show).collect();
     lines.sort();
     lines
+}
+
+/// Both clocks stand as they were set; pauses and deadlines are a twentieth of what they are.
+#[derive(Default)]
+pub(crate) struct HandClock {
+    /// Seconds since 1970.
+    pub(crate) wall: parking_lot::Mutex<u64>,
+    /// The clock that does not jump.
+    pub(crate) elapsed: parking_lot::Mutex<Duration>,
+}
+
+impl Clock for HandClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_seconds(*self.wall.lock())
+    }
+
+    fn elapsed(&self) -> Duration {
+        *self.elapsed.lock()
+    }
+
+    fn sleep(&self, duration: Duration) -> world::BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(duration / 20))
+    }
 }

@@ -27,6 +27,7 @@ use settings::declare::{Options, Scope};
 use settings::{S3TokenSettings, SettingsError};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 use world::World;
 
 /// Access keys whose secrets are kept at the same time.
@@ -47,7 +48,8 @@ pub struct S3Token {
 struct Kept {
     token: Arc<Token>,
     secret: String,
-    until: f64,
+    /// By the clock that does not jump.
+    until: Duration,
 }
 
 impl S3Token {
@@ -71,7 +73,7 @@ impl S3Token {
         signed: &SignedRequest,
         key: &str,
     ) -> Result<Option<(Arc<Token>, Option<String>)>, Unavailable> {
-        let now = self.world.clock.now().as_f64();
+        let now = self.world.clock.elapsed();
         let kept = self.kept.lock().get(key).cloned();
         if let Some(kept) = kept.filter(|kept| kept.until > now)
             && signed.is_signed_with(&kept.secret)
@@ -106,16 +108,11 @@ impl S3Token {
     }
 
     /// Fetches the secret of a key whose signature Keystone has confirmed, and keeps it.
-    async fn learn(&self, signed: &SignedRequest, key: &str, token: &Arc<Token>, now: f64) -> Option<String> {
+    async fn learn(&self, signed: &SignedRequest, key: &str, token: &Arc<Token>, now: Duration) -> Option<String> {
         let user = header(token, "x-user-id");
         match self.keystone.secret(&self.address, &user, key).await {
             Ok(Some(secret)) if signed.is_signed_with(&secret) => {
-                let known = Kept {
-                    token: token.clone(),
-                    secret: secret.clone(),
-                    until: now + self.settings.secret_cache_duration.as_secs_f64(),
-                };
-                self.kept.lock().put(key.to_owned(), known);
+                self.keep(key, token, &secret, now);
                 Some(secret)
             }
             // The key was changed in between, or is not for the gateway's user to see.
@@ -125,6 +122,15 @@ impl S3Token {
                 None
             }
         }
+    }
+
+    fn keep(&self, key: &str, token: &Arc<Token>, secret: &str, now: Duration) {
+        let known = Kept {
+            token: token.clone(),
+            secret: secret.to_owned(),
+            until: now + self.settings.secret_cache_duration,
+        };
+        self.kept.lock().put(key.to_owned(), known);
     }
 
     /// Writes down whose request it is, and aims it at the account of the project that it names or its key is of.
@@ -211,6 +217,7 @@ fn header(token: &Token, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::HandClock;
 
     #[test]
     fn keystone_is_asked_what_was_signed() {
@@ -223,5 +230,44 @@ mod tests {
     fn a_key_may_name_another_project() {
         assert_eq!(split("key"), ("key", None));
         assert_eq!(split("key:project"), ("key", Some("project")));
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_is_set_back_keeps_no_key_alive() {
+        let text = "[filter:s]\nauth_uri = http://127.0.0.1:9/v3\nsecret_cache_duration = 60\n";
+        let document = settings::Document::parse(std::path::Path::new("p.conf"), text).unwrap();
+        let scope = Scope::paste(&document, "filter:s").unwrap();
+        let settings = S3TokenSettings::read(&scope).unwrap();
+        let clock = Arc::new(HandClock::default());
+        *clock.wall.lock() = 1_700_086_400;
+        let world = World {
+            clock: clock.clone(),
+            ..World::real()
+        };
+        let filter = S3Token {
+            keystone: Keystone::new(&settings.login(), &world, &scope).unwrap(),
+            address: Url::parse(&settings.auth_uri).unwrap(),
+            kept: Mutex::new(LruCache::new(MOST_KEPT)),
+            world,
+            settings,
+        };
+        let description = json!({"token": {"user": {"id": "u"}, "expires_at": "2040-01-01T00:00:00Z"}});
+        let signed = SignedRequest {
+            access_key: "k".into(),
+            signature: "uDksI2kMz4cfN+wnC+FYLexXpQM=".into(),
+            string_to_sign: "text".into(),
+            alternative: None,
+            canonical_request: None,
+            scope: None,
+            session_token: None,
+        };
+        assert!(signed.is_signed_with("secret"));
+        let token = Arc::new(Token::parse(&description).unwrap());
+        filter.keep("k", &token, "secret", filter.world.clock.elapsed());
+        *clock.wall.lock() -= 86_400;
+        *clock.elapsed.lock() += Duration::from_secs(59);
+        assert!(filter.whose(&signed, "k").await.is_ok());
+        *clock.elapsed.lock() += Duration::from_secs(1);
+        assert!(filter.whose(&signed, "k").await.is_err(), "Keystone is asked, and away");
     }
 }

@@ -1,10 +1,10 @@
 //! Tokens that Keystone has confirmed: in the process, and in the cache that gateways share. Those it has refused: in
-//! the process, for [`REFUSED_FOR`] seconds, in a place of their own.
+//! the process, for [`REFUSED_FOR`], in a place of their own.
 //!
 //! The shared cache holds them as keystonemiddleware leaves them: `tokens/<SHA-256>` with Keystone's description.
 //! Always holds: memory is bounded; refused tokens do not crowd out confirmed ones; tokens are held by their digest;
 //! none is believed for longer than `token_cache_time` after Keystone was asked, give or take [`FROM_ELSEWHERE`] for
-//! those others asked about.
+//! those others asked about. That time is measured by a clock that does not jump: `now` is of that, here.
 
 use http::{HeaderName, HeaderValue};
 use identity::keystone::{Token, Whose};
@@ -19,14 +19,14 @@ use std::time::Duration;
 /// Tokens held in the process, of some 2 KiB each.
 const MOST_HELD: NonZeroUsize = NonZeroUsize::new(8192).expect("not zero");
 
-/// Seconds until the shared cache is asked again about a token found there: it does not say when it was stored.
-const FROM_ELSEWHERE: f64 = 5.0;
+/// Time until the shared cache is asked again about a token found there: it does not say when it was stored.
+const FROM_ELSEWHERE: Duration = Duration::from_secs(5);
 
 /// Refused tokens held in the process.
 const MOST_REFUSED: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
 
-/// Seconds for which Keystone is not asked again about a token it has refused.
-const REFUSED_FOR: f64 = 10.0;
+/// Time for which Keystone is not asked again about a token it has refused.
+const REFUSED_FOR: Duration = Duration::from_secs(10);
 
 type Headers = Vec<(HeaderName, HeaderValue)>;
 
@@ -59,7 +59,7 @@ impl Confirmed {
 
 struct Held {
     confirmed: Arc<Confirmed>,
-    until: f64,
+    until: Duration,
 }
 
 /// All that are known.
@@ -69,7 +69,7 @@ pub(super) struct KnownToken {
     life: i64,
     held: Mutex<LruCache<[u8; 32], Held>>,
     /// Until when, of tokens that may have expired and of those that may not.
-    refused: Mutex<LruCache<([u8; 32], bool), f64>>,
+    refused: Mutex<LruCache<([u8; 32], bool), Duration>>,
 }
 
 impl KnownToken {
@@ -83,7 +83,7 @@ impl KnownToken {
     }
 
     /// What is known of a token; it may have expired meanwhile.
-    pub(super) async fn find(&self, secret: &str, now: f64) -> Option<Arc<Confirmed>> {
+    pub(super) async fn find(&self, secret: &str, now: Duration) -> Option<Arc<Confirmed>> {
         if self.life < 0 {
             return None;
         }
@@ -103,21 +103,22 @@ impl KnownToken {
         Some(confirmed)
     }
 
-    /// Remembers what Keystone said just now.
-    pub(super) async fn remember(&self, secret: &str, token: Token, now: f64) -> Arc<Confirmed> {
+    /// Remembers what Keystone said just now, `wall` by the clock that its tokens expire by.
+    pub(super) async fn remember(&self, secret: &str, token: Token, wall: f64, now: Duration) -> Arc<Confirmed> {
         if self.life < 0 {
             return Arc::new(Confirmed::new(token));
         }
         let digest: [u8; 32] = Sha256::digest(secret).into();
-        let left = (token.expires - now).max(1.0);
+        let left = (token.expires - wall).max(1.0);
         let life = if self.life == 0 {
             left
         } else {
             left.min(self.life as f64)
         };
+        let life = Duration::from_secs_f64(life);
         if let Some(shared) = &self.shared {
             let value = token.to_cache(secret);
-            shared.set(&key(&digest), &value, Duration::from_secs_f64(life)).await;
+            shared.set(&key(&digest), &value, life).await;
         }
         let confirmed = Arc::new(Confirmed::new(token));
         self.hold(digest, &confirmed, now + life);
@@ -125,18 +126,18 @@ impl KnownToken {
     }
 
     /// Whether Keystone has refused the token just now; with `allow_expired` it was asked for expired ones, too.
-    pub(super) fn is_refused(&self, secret: &str, allow_expired: bool, now: f64) -> bool {
+    pub(super) fn is_refused(&self, secret: &str, allow_expired: bool, now: Duration) -> bool {
         let question = (Sha256::digest(secret).into(), allow_expired);
         self.refused.lock().get(&question).is_some_and(|until| *until > now)
     }
 
     /// Remembers that Keystone has refused it.
-    pub(super) fn refuse(&self, secret: &str, allow_expired: bool, now: f64) {
+    pub(super) fn refuse(&self, secret: &str, allow_expired: bool, now: Duration) {
         let question = (Sha256::digest(secret).into(), allow_expired);
         self.refused.lock().put(question, now + REFUSED_FOR);
     }
 
-    fn hold(&self, digest: [u8; 32], confirmed: &Arc<Confirmed>, until: f64) {
+    fn hold(&self, digest: [u8; 32], confirmed: &Arc<Confirmed>, until: Duration) {
         let held = Held {
             confirmed: confirmed.clone(),
             until,
@@ -156,6 +157,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
     fn token(expires: &str) -> Token {
         Token::parse(&json!({"token": {"user": {"id": "u", "name": "n"}, "expires_at": expires}})).unwrap()
     }
@@ -163,13 +168,17 @@ mod tests {
     #[tokio::test]
     async fn for_a_time() {
         let known = KnownToken::new(None, 300);
-        known.remember("a", token("1970-01-01T01:00:00Z"), 1000.0).await;
-        assert!(known.find("a", 1299.0).await.is_some());
-        assert!(known.find("a", 1301.0).await.is_none());
-        assert!(known.find("b", 1000.0).await.is_none());
+        known
+            .remember("a", token("1970-01-01T01:00:00Z"), 1000.0, at(2000))
+            .await;
+        assert!(known.find("a", at(2299)).await.is_some());
+        assert!(known.find("a", at(2301)).await.is_none());
+        assert!(known.find("b", at(2000)).await.is_none());
         let never = KnownToken::new(None, -1);
-        never.remember("a", token("1970-01-01T01:00:00Z"), 1000.0).await;
-        assert!(never.find("a", 1000.0).await.is_none());
+        never
+            .remember("a", token("1970-01-01T01:00:00Z"), 1000.0, at(2000))
+            .await;
+        assert!(never.find("a", at(2000)).await.is_none());
     }
 
     #[tokio::test]
@@ -177,11 +186,11 @@ mod tests {
         let known = KnownToken::new(None, 300);
         for number in 0..MOST_HELD.get() + 5 {
             known
-                .remember(&number.to_string(), token("1970-01-01T01:00:00Z"), 0.0)
+                .remember(&number.to_string(), token("1970-01-01T01:00:00Z"), 0.0, at(0))
                 .await;
         }
         for number in 0..MOST_REFUSED.get() + 5 {
-            known.refuse(&number.to_string(), false, 0.0);
+            known.refuse(&number.to_string(), false, at(0));
         }
         assert_eq!(known.held.lock().len(), MOST_HELD.get());
         assert_eq!(known.refused.lock().len(), MOST_REFUSED.get());
@@ -190,12 +199,12 @@ mod tests {
     #[test]
     fn refused_for_a_moment() {
         let known = KnownToken::new(None, 300);
-        known.refuse("a", false, 1000.0);
-        assert!(known.is_refused("a", false, 1009.0) && !known.is_refused("a", false, 1011.0));
+        known.refuse("a", false, at(1000));
+        assert!(known.is_refused("a", false, at(1009)) && !known.is_refused("a", false, at(1011)));
         assert!(
-            !known.is_refused("a", true, 1000.0),
+            !known.is_refused("a", true, at(1000)),
             "Keystone may know it as an expired one"
         );
-        assert!(!known.is_refused("b", false, 1000.0));
+        assert!(!known.is_refused("b", false, at(1000)));
     }
 }

@@ -5,7 +5,7 @@
 //! (`outage.rs`); no token of a client makes it so that others' are.
 
 use super::connections::{Ask, KeystoneConnections, KeystoneResponse, versioned};
-use super::login::{EARLY, GatewayLogin, GatewaySession};
+use super::login::{GatewayLogin, GatewaySession};
 use super::outage::REST;
 use super::questions::{Answered, Cause, KeystoneQuestions};
 use super::unavailable::Unavailable;
@@ -18,6 +18,9 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use vocabulary::names::quote;
 use world::World;
+
+/// How long after a login Keystone's 401 is about a signature and not about the gateway's own token.
+const GOOD_FOR: Duration = Duration::from_secs(60);
 
 /// Keystone, as configured.
 pub(in crate::access) struct Keystone {
@@ -92,7 +95,7 @@ impl Keystone {
             match (answer.status(), session.take()) {
                 (200, _) => return Ok(Some(Token::parse(&answer.json()?)?)),
                 // Of a wrong signature, or of a token of ours that is no longer good; a new one is.
-                (401, Some(old)) if self.world.clock.now().as_f64() - old.made > EARLY => {
+                (401, Some(old)) if self.world.clock.elapsed() > old.made + GOOD_FOR => {
                     session = Some(self.login.renew(&self.questions, &old).await?);
                 }
                 (400 | 401 | 404, _) => return Ok(None),

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// How long before its end a token of our own is replaced.
-pub(super) const EARLY: f64 = 60.0;
+/// How many seconds before its end a token of our own is replaced.
+const EARLY: f64 = 60.0;
 
 /// Between two logins that Keystone refuses.
 const REFUSED_REST: Duration = Duration::from_secs(10);
@@ -29,7 +29,9 @@ const REFUSED_REST: Duration = Duration::from_secs(10);
 /// The gateway's own standing with Keystone.
 pub(super) struct GatewaySession {
     pub(super) token: String,
-    pub(super) made: f64,
+    /// By the clock that does not jump.
+    pub(super) made: Duration,
+    /// Seconds since 1970.
     expires: f64,
     /// Where tokens are validated, `/v3` included.
     pub(super) endpoint: Url,
@@ -106,6 +108,10 @@ impl GatewayLogin {
             return Ok(session);
         }
         self.not_failed(now())?;
+        // A new token that is refused, too, is not the reason.
+        if old.is_some_and(|old| now() < old.made + REST) {
+            return Err(Unavailable::Status(401));
+        }
         match self.log_in(questions).await {
             Ok(session) => {
                 *self.session.write() = Some(session.clone());
@@ -149,7 +155,7 @@ impl GatewayLogin {
         let token = answer.header("x-subject-token").ok_or(TokenError::Shape)?;
         Ok(Arc::new(GatewaySession {
             token: token.to_owned(),
-            made: questions.world.clock.now().as_f64(),
+            made: questions.world.clock.elapsed(),
             expires: Token::parse(&description)?.expires,
             endpoint: self.endpoint(&description).unwrap_or_else(|| self.base.clone()),
         }))

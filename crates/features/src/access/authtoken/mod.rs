@@ -116,13 +116,14 @@ impl AuthToken {
         if !may_be_token(secret) {
             return Ok(Checked::Bad);
         }
-        let now = self.world.clock.now().as_f64();
+        let clock = &self.world.clock;
+        let (wall, now) = (clock.now().as_f64(), clock.elapsed());
         let known = self.known.find(secret, now).await;
         let confirmed = match known {
             Some(known) => Some(known),
             None if self.known.is_refused(secret, allow_expired, now) => None,
             None => match self.keystone.validate(secret, allow_expired).await {
-                Ok(Some(token)) => Some(self.known.remember(secret, token, now).await),
+                Ok(Some(token)) => Some(self.known.remember(secret, token, wall, now).await),
                 Ok(None) => {
                     self.known.refuse(secret, allow_expired, now);
                     None
@@ -131,13 +132,13 @@ impl AuthToken {
             },
         };
         Ok(match confirmed {
-            Some(confirmed) if self.is_good(&confirmed, whose, allow_expired, now) => Checked::Good(confirmed),
+            Some(confirmed) if self.is_good(&confirmed, whose, allow_expired, wall) => Checked::Good(confirmed),
             _ => Checked::Bad,
         })
     }
 
-    fn is_good(&self, confirmed: &Confirmed, whose: Whose, allow_expired: bool, now: f64) -> bool {
-        if confirmed.token.expires <= now && !allow_expired {
+    fn is_good(&self, confirmed: &Confirmed, whose: Whose, allow_expired: bool, wall: f64) -> bool {
+        if confirmed.token.expires <= wall && !allow_expired {
             return false;
         }
         whose == Whose::User

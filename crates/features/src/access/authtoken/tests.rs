@@ -1,6 +1,7 @@
 //! What the filter asks a Keystone that answers as a test says, over real connections, by a clock that a test sets.
 
 use super::*;
+use crate::testing::HandClock;
 use ::settings::Document;
 use parking_lot::Mutex;
 use serde_json::json;
@@ -8,29 +9,6 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use vocabulary::Timestamp;
-use world::Clock;
-
-/// Both clocks stand as they were set; pauses and deadlines are a twentieth of what they are.
-#[derive(Default)]
-struct SetClock {
-    wall: Mutex<u64>,
-    elapsed: Mutex<Duration>,
-}
-
-impl Clock for SetClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_seconds(*self.wall.lock())
-    }
-
-    fn elapsed(&self) -> Duration {
-        *self.elapsed.lock()
-    }
-
-    fn sleep(&self, duration: Duration) -> world::BoxFuture<'static, ()> {
-        Box::pin(tokio::time::sleep(duration / 20))
-    }
-}
 
 /// What is done about a question.
 enum Reply {
@@ -47,7 +25,7 @@ enum Reply {
 /// A server in place of Keystone, and the filter that asks it.
 struct Bench {
     filter: AuthToken,
-    clock: Arc<SetClock>,
+    clock: Arc<HandClock>,
     /// The token of each question, `login` for those that bring none.
     asked: Arc<Mutex<Vec<String>>>,
 }
@@ -119,7 +97,7 @@ async fn bench(reply: impl Fn(&str) -> Reply + Clone + Send + Sync + 'static) ->
     let document = Document::parse(Path::new("p.conf"), &text).unwrap();
     let scope = Scope::paste(&document, "filter:a").unwrap();
     let settings = AuthTokenSettings::of(&scope).unwrap();
-    let clock = Arc::new(SetClock::default());
+    let clock = Arc::new(HandClock::default());
     *clock.wall.lock() = NOW;
     let world = World {
         clock: clock.clone(),
@@ -264,12 +242,39 @@ async fn a_login_that_hangs_is_waited_for_a_while() {
 async fn a_session_that_keystone_refuses_is_renewed() {
     let count = std::sync::atomic::AtomicUsize::new(0);
     let count = Arc::new(count);
+    let count_again = count.clone();
     let bench = bench(move |token| match token {
         "login" => logged_in(),
         _ if count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 => Reply::Say(401, String::new()),
         _ => good(),
     });
     let bench = bench.await;
+    assert!(!bench.is_good("new").await, "a token of this moment is not the reason");
+    count_again.store(0, std::sync::atomic::Ordering::SeqCst);
+    bench.pass(Duration::from_secs(1));
     assert!(bench.is_good("a").await);
     assert_eq!((bench.asked("login"), bench.asked("a")), (2, 2));
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_keeps_no_token_alive() {
+    let is_revoked = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let revoked = is_revoked.clone();
+    let bench = bench(move |token| match token {
+        "login" => logged_in(),
+        _ if revoked.load(std::sync::atomic::Ordering::SeqCst) => Reply::Say(404, String::new()),
+        _ => good(),
+    });
+    let bench = bench.await;
+    *bench.clock.wall.lock() += 86_400;
+    assert!(bench.is_good("a").await);
+    is_revoked.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert!(!bench.is_good("b").await);
+    *bench.clock.wall.lock() -= 86_400;
+    bench.pass(Duration::from_secs(299));
+    assert!(bench.is_good("a").await, "token_cache_time is not over");
+    bench.pass(Duration::from_secs(2));
+    assert!(!bench.is_good("a").await);
+    is_revoked.store(false, std::sync::atomic::Ordering::SeqCst);
+    assert!(bench.is_good("b").await, "the refusal is long over");
 }
