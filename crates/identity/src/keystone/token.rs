@@ -12,6 +12,10 @@ pub enum TokenError {
     /// Not the JSON of a token.
     #[error("the identity server described a token in a way that is not understood")]
     Shape,
+    /// Of an application credential that is for some requests only. Keystone confirms none to a service that does not
+    /// announce that it checks such rules; other services may, and leave it in the cache that they share.
+    #[error("the token has access rules, which are not checked here")]
+    AccessRules,
 }
 
 /// Whose token: the caller's own, or that of a service which passes a caller's on.
@@ -56,6 +60,13 @@ impl Token {
     /// Reads a description.
     pub fn parse(description: &Value) -> Result<Self, TokenError> {
         let token = description.get("token").ok_or(TokenError::Shape)?;
+        let credential = token.get("application_credential");
+        if credential
+            .and_then(|credential| credential.get("access_rules"))
+            .is_some_and(|rules| !rules.is_null())
+        {
+            return Err(TokenError::AccessRules);
+        }
         let roles = token.get("roles").and_then(Value::as_array);
         let names = roles
             .into_iter()
@@ -302,6 +313,22 @@ mod tests {
         assert_eq!(Token::from_cache(&cached, "other"), None);
         assert_eq!(Token::from_cache(&json!("rubbish"), "secret"), None);
         assert_eq!(Token::from_cache(&json!(["invalid"]), "secret"), None);
+    }
+
+    #[test]
+    fn access_rules_make_it_none() {
+        let mut described = description();
+        described["token"]["application_credential"] = json!({"id": "c", "restricted": true, "access_rules": null});
+        let cached = |described: &Value| Value::String(described.to_string());
+        assert!(Token::parse(&described).is_ok() && Token::from_cache(&cached(&described), "secret").is_some());
+        for rules in [
+            json!([]),
+            json!([{"path": "/v1/AUTH_p/c", "method": "GET", "service": "object-store"}]),
+        ] {
+            described["token"]["application_credential"]["access_rules"] = rules;
+            assert_eq!(Token::parse(&described), Err(TokenError::AccessRules));
+            assert_eq!(Token::from_cache(&cached(&described), "secret"), None);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::login::{GatewayLogin, GatewaySession};
 use super::outage::REST;
 use super::questions::{Answered, Cause, KeystoneQuestions};
 use super::unavailable::Unavailable;
-use identity::keystone::Token;
+use identity::keystone::{Token, TokenError};
 use peer::Url;
 use serde_json::Value;
 use settings::declare::Scope;
@@ -60,7 +60,7 @@ impl Keystone {
         for attempt in 0..2 {
             let answer = self.ask_about(&session, subject, allow_expired).await?;
             match answer.status() {
-                200 => return Ok(Some(Token::parse(&answer.json()?)?)),
+                200 => return confirmed(&answer),
                 404 => return Ok(None),
                 401 if attempt == 0 => session = self.login.renew(&self.questions, &session).await?,
                 status => return Err(Unavailable::Status(status)),
@@ -93,7 +93,7 @@ impl Keystone {
             };
             let answer = self.ask(ask, session.as_deref()).await?;
             match (answer.status(), session.take()) {
-                (200, _) => return Ok(Some(Token::parse(&answer.json()?)?)),
+                (200, _) => return confirmed(&answer),
                 // Of a wrong signature, or of a token of ours that is no longer good; a new one is.
                 (401, Some(old)) if self.world.clock.elapsed() > old.made + GOOD_FOR => {
                     session = Some(self.login.renew(&self.questions, &old).await?);
@@ -192,5 +192,14 @@ impl Keystone {
         // What it says about Keystone is in `outage`.
         self.questions.send(&ask, Cause::Gateway).await;
         *next = now() + REST;
+    }
+}
+
+/// The token that an answer describes; nothing where it is for some requests only, which nothing here checks.
+fn confirmed(answer: &KeystoneResponse) -> Result<Option<Token>, Unavailable> {
+    match Token::parse(&answer.json()?) {
+        Ok(token) => Ok(Some(token)),
+        Err(TokenError::AccessRules) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }

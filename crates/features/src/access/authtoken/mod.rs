@@ -7,7 +7,8 @@
 //! says so (`X-Identity-Status: Invalid`), or ends here when `delay_auth_decision` is off; a token that has
 //! expired is good only together with a service token of a trusted role; what cannot be a token is none of Keystone's.
 //! Deliberately absent: what anybody may do; the service catalogue, which nothing behind reads; tokens with
-//! access rules (Keystone does not confirm them to a filter that does not announce it knows such rules).
+//! access rules (Keystone does not confirm them to a filter that does not announce it knows such rules, and those
+//! that OpenStack's filter left in the shared cache are not taken).
 //!
 //! | question | file |
 //! |---|---|

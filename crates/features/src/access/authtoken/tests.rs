@@ -278,3 +278,42 @@ async fn a_clock_that_is_set_back_keeps_no_token_alive() {
     is_revoked.store(false, std::sync::atomic::Ordering::SeqCst);
     assert!(bench.is_good("b").await, "the refusal is long over");
 }
+
+/// A cache in which the other gateways have left a token.
+struct Left(String);
+
+#[async_trait::async_trait]
+impl request_pipeline::SharedCache for Left {
+    async fn get(&self, _: &str) -> Option<serde_json::Value> {
+        Some(self.0.clone().into())
+    }
+
+    async fn set(&self, _: &str, _: &serde_json::Value, _: Duration) {}
+
+    async fn delete(&self, _: &str) {}
+
+    async fn increment(&self, _: &str, _: i64, _: Duration) -> Option<u64> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn a_token_with_access_rules_is_refused_wherever_it_comes_from() {
+    let mut described: serde_json::Value = serde_json::from_str(&described("2040-01-01T00:00:00Z")).unwrap();
+    described["token"]["application_credential"] = json!({"id": "c", "access_rules": [{"method": "GET"}]});
+    let text = described.to_string();
+    let bench = bench({
+        let text = text.clone();
+        move |token| match token {
+            "login" => logged_in(),
+            "confirmed" => Reply::Say(200, text.clone()),
+            _ => Reply::Say(404, String::new()),
+        }
+    });
+    let mut bench = bench.await;
+    assert!(!bench.is_good("confirmed").await && !bench.is_good("confirmed").await);
+    assert_eq!(bench.asked("confirmed"), 1);
+    bench.filter.known = KnownToken::new(Some(Arc::new(Left(text))), 300);
+    assert!(!bench.is_good("left").await);
+    assert_eq!(bench.asked("left"), 1);
+}
