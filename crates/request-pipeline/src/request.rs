@@ -26,6 +26,12 @@ pub trait Authorizer: Send + Sync {
     fn key_holder(&self, _request: &Request, _account: &str, _user: Option<&str>) -> Option<Value> {
         None
     }
+
+    /// Why the one who asks may not make or change access keys, whatever they own: their rights were lent to them, and
+    /// end, which a key does not.
+    fn refuses_keys(&self) -> Option<String> {
+        None
+    }
 }
 
 /// One request of a client, in a box: it is handed on through every feature.

@@ -182,6 +182,13 @@ impl Authorizer for Judge {
         .ok()
     }
 
+    fn refuses_keys(&self) -> Option<String> {
+        let delegation = self.caller.as_ref()?.delegation.as_ref()?;
+        Some(format!(
+            "The token is of a delegation ({delegation}); keys are made and changed with a token of the user's own."
+        ))
+    }
+
     async fn authorize(&self, request: &mut ClientRequest, info: &dyn InfoSource) -> Result<(), Response> {
         let verdict = match self.decide(request, DomainSource::NotFetched) {
             KeystoneVerdict::NeedsDomain => self.decide_knowing_the_domain(request, info).await,
@@ -310,6 +317,12 @@ mod tests {
         let holder = authorizer.key_holder(&asked, "AUTH_p1", Some("p:u")).unwrap();
         let holder: KeyHolder = serde_json::from_value(holder).unwrap();
         assert_eq!(holder.principal(), "p1:u1");
+        assert_eq!(authorizer.refuses_keys(), None);
+        let mut lent = with_headers(request("POST", "/v1/AUTH_p1"), &ADMIN);
+        lent.set_header("x-token-delegation", "trust");
+        auth.equip(&mut lent);
+        let refusal = lent.authorizer.clone().unwrap().refuses_keys().unwrap();
+        assert!(refusal.contains("(trust)"), "{refusal}");
         // A request with the key has the user's rights, whatever its own headers say.
         for (account, expected) in [("AUTH_p1", true), ("AUTH_p2", false)] {
             let mut signed = with_headers(

@@ -1,5 +1,6 @@
 //! The user of a request, read from the headers that `authtoken` left on the request.
 
+use super::token::DELEGATION_HEADER;
 use http::HeaderMap;
 
 /// A user whose token Keystone confirmed.
@@ -21,6 +22,8 @@ pub struct Caller {
     pub roles: Vec<String>,
     /// Roles of the service token that came along, in lower case.
     pub service_roles: Vec<String>,
+    /// By what the user has handed the token to the one who asks; nothing where the user asks.
+    pub delegation: Option<String>,
 }
 
 impl Caller {
@@ -48,6 +51,7 @@ impl Caller {
             project_domain: domain("x-project-domain-id"),
             roles: list(headers, "x-roles"),
             service_roles: list(headers, "x-service-roles"),
+            delegation: text(headers, DELEGATION_HEADER).map(Into::into),
         })
     }
 

@@ -37,6 +37,8 @@ pub struct Token {
     project: Option<Named>,
     domain: Option<(String, String)>,
     system: bool,
+    /// By what the user has handed it to another, if they have.
+    delegation: Option<&'static str>,
     /// As Keystone sent it, without the catalogue, for the shared cache.
     description: Value,
 }
@@ -84,6 +86,7 @@ impl Token {
             project: token.get("project").and_then(named),
             domain: token.get("domain").and_then(pair),
             system: token.get("system").is_some_and(Value::is_object),
+            delegation: delegation(token),
             description: kept,
         })
     }
@@ -157,11 +160,17 @@ impl Token {
         if whose == Whose::User && self.system {
             add(SYSTEM_SCOPE, "all");
         }
+        if let Some(delegation) = self.delegation.filter(|_| whose == Whose::User) {
+            add(DELEGATION_HEADER, delegation);
+        }
         headers
     }
 }
 
 const SYSTEM_SCOPE: &str = "openstack-system-scope";
+
+/// By what the token was handed on: a header of Martlet's own, which says that the caller may not get lasting rights.
+pub(super) const DELEGATION_HEADER: &str = "x-token-delegation";
 
 struct Headers {
     status: &'static str,
@@ -203,7 +212,7 @@ const SERVICE_HEADERS: Headers = Headers {
 };
 
 /// The old names, and what is said of a token without being any of the above.
-const OTHER_HEADERS: [&str; 8] = [
+const OTHER_HEADERS: [&str; 9] = [
     "x-user",
     "x-role",
     "x-tenant",
@@ -211,6 +220,7 @@ const OTHER_HEADERS: [&str; 8] = [
     "x-tenant-name",
     "x-service-catalog",
     "x-is-admin-project",
+    DELEGATION_HEADER,
     SYSTEM_SCOPE,
 ];
 
@@ -227,6 +237,31 @@ pub fn is_identity_header(name: &str) -> bool {
             || headers.domain.contains(&name)
     };
     of(&USER_HEADERS) || of(&SERVICE_HEADERS) || OTHER_HEADERS.contains(&name)
+}
+
+/// By what a user has handed rights to the holder of the token; nothing for who has shown that they are the user, and
+/// for an application credential that was made to stand for its user in everything.
+fn delegation(token: &Value) -> Option<&'static str> {
+    let methods = token.get("methods").and_then(Value::as_array);
+    let has = |field: &str| token.get(field).is_some_and(|value| !value.is_null());
+    let is_by = |method: &str| {
+        let mut methods = methods.into_iter().flatten();
+        methods.any(|one| one.as_str() == Some(method))
+    };
+    let is_restricted = token
+        .get("application_credential")
+        .and_then(|credential| credential.get("restricted"))
+        .and_then(Value::as_bool);
+    let has_credential = has("application_credential") || is_by("application_credential");
+    [
+        (has("OS-TRUST:trust"), "trust"),
+        (has("OS-OAUTH1") || is_by("oauth1"), "OAuth"),
+        (is_by("oauth2_credential"), "OAuth"),
+        (is_by("ec2credential"), "EC2 credential"),
+        (has_credential && is_restricted != Some(false), "application credential"),
+    ]
+    .into_iter()
+    .find_map(|(is_so, name)| is_so.then_some(name))
 }
 
 fn named(value: &Value) -> Option<Named> {
@@ -328,6 +363,53 @@ mod tests {
             described["token"]["application_credential"]["access_rules"] = rules;
             assert_eq!(Token::parse(&described), Err(TokenError::AccessRules));
             assert_eq!(Token::from_cache(&cached(&described), "secret"), None);
+        }
+    }
+
+    #[test]
+    fn rights_that_were_handed_on() {
+        let found = |field: &str, value: Value| {
+            let mut described = description();
+            described["token"][field] = value;
+            let token = Token::parse(&described).unwrap();
+            let name = |whose| {
+                let mut headers = token.headers(whose).into_iter();
+                headers.find(|(name, _)| name == DELEGATION_HEADER)
+            };
+            assert!(name(Whose::Service).is_none());
+            let again = Token::from_cache(&token.to_cache("secret"), "secret").unwrap();
+            assert!(again == token && again.without_description().delegation == token.delegation);
+            name(Whose::User).map(|(_, value)| value.to_str().unwrap().to_owned())
+        };
+        assert!(is_identity_header(DELEGATION_HEADER));
+        for (field, value, expected) in [
+            ("methods", json!(["password", "token", "totp"]), None),
+            (
+                "OS-TRUST:trust",
+                json!({"id": "t", "impersonation": true}),
+                Some("trust"),
+            ),
+            ("OS-OAUTH1", json!({"access_token_id": "a"}), Some("OAuth")),
+            ("methods", json!(["oauth1"]), Some("OAuth")),
+            ("methods", json!(["ec2credential"]), Some("EC2 credential")),
+            (
+                "application_credential",
+                json!({"id": "c", "restricted": true}),
+                Some("application credential"),
+            ),
+            (
+                "application_credential",
+                json!({"id": "c"}),
+                Some("application credential"),
+            ),
+            (
+                "methods",
+                json!(["token", "application_credential"]),
+                Some("application credential"),
+            ),
+            ("application_credential", json!({"id": "c", "restricted": false}), None),
+        ] {
+            assert_eq!(found(field, value.clone()).as_deref(), expected, "{field} {value}");
         }
     }
 

@@ -314,6 +314,10 @@ impl Authorizer for PolicyAuthorizer {
     fn key_holder(&self, request: &Request, account: &str, user: Option<&str>) -> Option<Value> {
         self.inner.key_holder(request, account, user)
     }
+
+    fn refuses_keys(&self) -> Option<String> {
+        self.inner.refuses_keys()
+    }
 }
 
 /// A list of Swift's without what it gives to everybody.

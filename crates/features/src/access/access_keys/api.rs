@@ -9,7 +9,8 @@
 //! | `POST /access-keys/ACCOUNT/ID/rotate` | gives it a new secret, which the answer tells |
 //! | `DELETE /access-keys/ACCOUNT/ID` | deletes it |
 //!
-//! Bodies and answers are JSON. Always holds: only who owns the account is answered, as its authenticator says; a body
+//! Bodies and answers are JSON. Always holds: only who owns the account is answered, as its authenticator says; rights
+//! that were lent to the one who asks make, change and rotate no key, which would outlast them; a body
 //! with a field that is not known changes nothing; an answer with a secret may not be kept by caches.
 
 use super::store::{KeyStore, StoreUnavailable};
@@ -103,6 +104,12 @@ impl AccessKeysApi {
             return Err(refuse(404, "No such resource."));
         }
         authorise(&request, next, &account).await?;
+        let authorizer = request.authorizer.as_ref();
+        if request.method == Method::POST
+            && let Some(why) = authorizer.and_then(|authorizer| authorizer.refuses_keys())
+        {
+            return Err(refuse(403, &why));
+        }
         match (request.method.clone(), id, verb) {
             (Method::GET | Method::HEAD, None, None) => self.list(&request, next, &account).await,
             (Method::POST, None, None) => self.create(&mut request, next, &account).await,

@@ -242,8 +242,10 @@ async fn what_is_not_of_the_store_passes() {
     assert_eq!(bench.run(request("GET", "/v1/AUTH_a/c")).await.0, 200);
 }
 
-/// Authorises as an authenticator of one user would.
-struct Owner;
+/// Authorises as an authenticator of one user would, whose rights may be lent to another.
+struct Owner {
+    lent: bool,
+}
 
 #[async_trait::async_trait]
 impl request_pipeline::Authorizer for Owner {
@@ -259,6 +261,10 @@ impl request_pipeline::Authorizer for Owner {
     fn key_holder(&self, _: &request_pipeline::Request, _: &str, user: Option<&str>) -> Option<serde_json::Value> {
         let user = user.unwrap_or("a:u");
         (user != "a:nobody").then(|| serde_json::json!({"user": user}))
+    }
+
+    fn refuses_keys(&self) -> Option<String> {
+        self.lent.then(|| "lent".into())
     }
 }
 
@@ -302,11 +308,13 @@ async fn owners_look_after_keys() {
     };
     let feature = AccessKeysApi::new(&settings, store_account("."), World::real());
     let pipeline = Pipeline::new(vec![Arc::new(feature)], Arc::new(core));
+    let is_lent = std::cell::Cell::new(false);
     let ask = |method: &'static str, target: String, body: &'static str| {
         let pipeline = &pipeline;
+        let lent = is_lent.get();
         async move {
             let mut asked = request(method, &target);
-            asked.authorizer = Some(Arc::new(Owner));
+            asked.authorizer = Some(Arc::new(Owner { lent }));
             asked.body = peer::Body::whole(body);
             let response = pipeline.run(asked).await;
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -367,6 +375,17 @@ async fn owners_look_after_keys() {
     let (_, listed, _) = ask("GET", keys.clone(), "").await;
     assert_eq!(listed["keys"].as_array().unwrap().len(), 2);
     assert!(!listed.to_string().contains("secret_access_key"));
+    is_lent.set(true);
+    for (method, target, status) in [
+        ("POST", keys.clone(), 403),
+        ("POST", key.clone(), 403),
+        ("POST", format!("{key}/rotate"), 403),
+        ("GET", key.clone(), 200),
+        ("GET", keys.clone(), 200),
+    ] {
+        assert_eq!(ask(method, target.clone(), "").await.0, status, "{method} {target}");
+    }
+    is_lent.set(false);
     let (status, rotated, _) = ask("POST", format!("{key}/rotate"), r#"{"grace": 60}"#).await;
     assert_eq!(status, 200);
     assert!(rotated["former_secret_until"].is_string());
