@@ -39,7 +39,7 @@ pub struct Token {
     system: bool,
     /// By what the user has handed it to another, if they have.
     delegation: Option<&'static str>,
-    /// As Keystone sent it, without the catalogue, for the shared cache.
+    /// As Keystone sent it, without the catalogue and the token's own text, for the shared cache.
     description: Value,
 }
 
@@ -78,6 +78,7 @@ impl Token {
         let mut kept = token.clone();
         if let Some(fields) = kept.as_object_mut() {
             fields.shift_remove("catalog");
+            fields.shift_remove("auth_token");
         }
         Ok(Self {
             expires: expires.ok_or(TokenError::Shape)?,
@@ -104,12 +105,12 @@ impl Token {
         self.roles.iter().any(|role| roles.contains(role))
     }
 
-    /// The description as OpenStack's filter leaves it in memcached, with the token's own text.
-    pub fn to_cache(&self, secret: &str) -> Value {
+    /// The description as OpenStack's filter leaves it in memcached, without the token's own text, which that does not
+    /// read: the entry is found by its digest.
+    pub fn to_cache(&self) -> Value {
         let mut token = self.description.clone();
         if let Some(fields) = token.as_object_mut() {
             fields.insert("version".into(), "v3".into());
-            fields.insert("auth_token".into(), secret.into());
         }
         let mut whole = serde_json::Map::new();
         whole.insert("token".into(), token);
@@ -126,7 +127,6 @@ impl Token {
         }
         let mut token = Self::parse(&description).ok()?;
         if let Some(fields) = token.description.as_object_mut() {
-            fields.shift_remove("auth_token");
             fields.shift_remove("version");
         }
         Some(token)
@@ -341,11 +341,17 @@ mod tests {
     #[test]
     fn the_shared_cache_keeps_it() {
         let token = Token::parse(&description()).unwrap();
-        let cached = token.to_cache("secret");
-        assert!(cached.as_str().unwrap().contains("\"auth_token\":\"secret\""));
-        assert!(!cached.as_str().unwrap().contains("catalog"));
-        assert_eq!(Token::from_cache(&cached, "secret"), Some(token));
-        assert_eq!(Token::from_cache(&cached, "other"), None);
+        let cached = token.to_cache();
+        let text = cached.as_str().unwrap();
+        assert!(text.contains("\"version\":\"v3\""));
+        assert!(!text.contains("catalog") && !text.contains("auth_token"));
+        assert_eq!(Token::from_cache(&cached, "secret"), Some(token.clone()));
+        // OpenStack's filter leaves the text of the token in it.
+        let mut theirs: Value = serde_json::from_str(text).unwrap();
+        theirs["token"]["auth_token"] = "secret".into();
+        let theirs = Value::String(theirs.to_string());
+        assert_eq!(Token::from_cache(&theirs, "secret"), Some(token));
+        assert_eq!(Token::from_cache(&theirs, "other"), None);
         assert_eq!(Token::from_cache(&json!("rubbish"), "secret"), None);
         assert_eq!(Token::from_cache(&json!(["invalid"]), "secret"), None);
     }
@@ -377,7 +383,7 @@ mod tests {
                 headers.find(|(name, _)| name == DELEGATION_HEADER)
             };
             assert!(name(Whose::Service).is_none());
-            let again = Token::from_cache(&token.to_cache("secret"), "secret").unwrap();
+            let again = Token::from_cache(&token.to_cache(), "secret").unwrap();
             assert!(again == token && again.without_description().delegation == token.delegation);
             name(Whose::User).map(|(_, value)| value.to_str().unwrap().to_owned())
         };

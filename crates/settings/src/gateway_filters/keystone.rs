@@ -49,6 +49,10 @@ options! {
         delay_auth_decision: bool = "false",
         /// swift.cache: share validated tokens through the pipeline's cache.
         cache: String = "",
+        /// None, MAC or ENCRYPT. With the latter two tokens are not shared: each gateway keeps its own in memory.
+        memcache_security_strategy: String = "None",
+        /// Must be set with MAC and ENCRYPT.
+        memcache_secret_key: Secret = "",
         /// Ask for the service catalogue and hand it on.
         include_service_catalog: bool = "true",
         /// Which of Keystone's endpoints validates tokens: public, internal or admin.
@@ -76,8 +80,7 @@ options! {
     }
 }
 
-/// Names keystonemiddleware knows besides. In the process the cache needs no encryption, and memcached is that
-/// of the pipeline.
+/// Names keystonemiddleware knows besides. Memcached is that of the pipeline.
 pub const AUTHTOKEN_KNOWN: &[&str] = &[
     "auth_section",
     "auth_version",
@@ -87,8 +90,6 @@ pub const AUTHTOKEN_KNOWN: &[&str] = &[
     "memcache_pool_maxsize",
     "memcache_pool_socket_timeout",
     "memcache_pool_unused_timeout",
-    "memcache_secret_key",
-    "memcache_security_strategy",
     "memcache_servers",
     "memcache_use_advanced_pool",
     "memcached_servers",
@@ -126,7 +127,19 @@ impl AuthTokenSettings {
         if !matches!(settings.interface.as_str(), "public" | "internal" | "admin") {
             return Err(scope.wrong("interface", "public, internal or admin"));
         }
+        let strategy = settings.memcache_security_strategy.to_ascii_lowercase();
+        if !matches!(strategy.as_str(), "none" | "mac" | "encrypt") {
+            return Err(scope.wrong("memcache_security_strategy", "None, MAC or ENCRYPT"));
+        }
+        if settings.wants_secured_cache() && settings.memcache_secret_key.0.is_empty() {
+            return Err(scope.wrong("memcache_secret_key", "a key, with memcache_security_strategy"));
+        }
         Ok(settings)
+    }
+
+    /// Whether what is left in memcached is to be signed or encrypted.
+    pub fn wants_secured_cache(&self) -> bool {
+        !self.memcache_security_strategy.eq_ignore_ascii_case("none")
     }
 }
 
@@ -244,6 +257,35 @@ mod tests {
         assert_eq!(settings.options.reseller_admin_role, "reselleradmin");
         let usual = KeystoneAuthSettings::read(&scope("operator_roles =")).unwrap();
         assert_eq!(usual.prefixes[0].operators, ["admin", "swiftoperator"]);
+    }
+
+    #[test]
+    fn how_the_cache_is_secured() {
+        let good = "auth_url = http://k:5000\nusername = swift\n";
+        for (more, expected) in [
+            ("", Ok(false)),
+            ("memcache_security_strategy = none", Ok(false)),
+            ("memcache_security_strategy = Mac\nmemcache_secret_key = hush", Ok(true)),
+            (
+                "memcache_security_strategy = ENCRYPT\nmemcache_secret_key = hush",
+                Ok(true),
+            ),
+            ("memcache_secret_key = hush", Ok(false)),
+            ("memcache_security_strategy = MAC", Err("memcache_secret_key")),
+            ("memcache_security_strategy =", Err("memcache_security_strategy")),
+            (
+                "memcache_security_strategy = SIGN\nmemcache_secret_key = hush",
+                Err("memcache_security_strategy"),
+            ),
+        ] {
+            let found = AuthTokenSettings::of(&scope(&format!("{good}{more}")));
+            let found = found.map(|settings| settings.wants_secured_cache());
+            match (found, expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{more}"),
+                (Err(error), Err(named)) => assert!(error.to_string().contains(named), "{error}"),
+                (found, _) => panic!("{more}: {found:?}"),
+            }
+        }
     }
 
     #[test]

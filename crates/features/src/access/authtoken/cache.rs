@@ -1,7 +1,8 @@
 //! Tokens that Keystone has confirmed: in the process, and in the cache that gateways share. Those it has refused: in
 //! the process, for [`REFUSED_FOR`], in a place of their own.
 //!
-//! The shared cache holds them as keystonemiddleware leaves them: `tokens/<SHA-256>` with Keystone's description.
+//! The shared cache holds them as keystonemiddleware leaves them: `tokens/<SHA-256>` with Keystone's description, but
+//! without the token itself, which it does not read there.
 //! Always holds: memory is bounded; refused tokens do not crowd out confirmed ones; tokens are held by their digest;
 //! none is believed for longer than `token_cache_time` after Keystone was asked, give or take [`FROM_ELSEWHERE`] for
 //! those others asked about. That time is measured by a clock that does not jump: `now` is of that, here.
@@ -117,7 +118,7 @@ impl KnownToken {
         };
         let life = Duration::from_secs_f64(life);
         if let Some(shared) = &self.shared {
-            let value = token.to_cache(secret);
+            let value = token.to_cache();
             shared.set(&key(&digest), &value, life).await;
         }
         let confirmed = Arc::new(Confirmed::new(token));

@@ -35,7 +35,7 @@ use http::{HeaderMap, Method};
 use identity::header_text;
 use identity::keystone::{Whose, is_identity_header};
 use keystone::Keystone;
-use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
+use request_pipeline::{ClientRequest, Feature, Next, Response, SharedCache, reply};
 use settings::declare::Scope;
 use settings::{AuthTokenSettings, SettingsError};
 use std::borrow::Cow;
@@ -75,10 +75,9 @@ impl AuthToken {
         let settings = AuthTokenSettings::of(options)?;
         let uri = format!("Keystone uri=\"{}\"", settings.where_tokens_come_from());
         let challenge = HeaderValue::from_str(&uri);
-        let shared = context.cache.clone().filter(|_| !settings.cache.is_empty());
         Ok(Self {
             challenge: challenge.map_err(|_| options.wrong("www_authenticate_uri", "an address"))?,
-            known: KnownToken::new(shared, settings.token_cache_time),
+            known: KnownToken::new(shared(&settings, context.cache.clone()), settings.token_cache_time),
             keystone: Keystone::new(&settings, context.world, options)?,
             world: context.world.clone(),
             settings,
@@ -219,6 +218,21 @@ fn page(method: &Method, text: &str) -> String {
     } else {
         text.into()
     }
+}
+
+/// The cache that tokens are shared through. With `memcache_security_strategy` entries of others would have to be
+/// signed as OpenStack's filter signs them: none is believed then, and none is written.
+fn shared(settings: &AuthTokenSettings, cache: Option<Arc<dyn SharedCache>>) -> Option<Arc<dyn SharedCache>> {
+    let cache = cache.filter(|_| !settings.cache.is_empty())?;
+    if settings.wants_secured_cache() {
+        tracing::warn!(
+            "authtoken: tokens are not shared through memcached: memcache_security_strategy = {} is set, and entries \
+             are neither signed nor encrypted here; this gateway keeps those that it has validated in memory",
+            settings.memcache_security_strategy
+        );
+        return None;
+    }
+    Some(cache)
 }
 
 /// Takes off what only this filter and `s3token` may say.

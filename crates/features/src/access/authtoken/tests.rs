@@ -283,7 +283,7 @@ async fn a_clock_that_is_set_back_keeps_no_token_alive() {
 struct Left(String);
 
 #[async_trait::async_trait]
-impl request_pipeline::SharedCache for Left {
+impl SharedCache for Left {
     async fn get(&self, _: &str) -> Option<serde_json::Value> {
         Some(self.0.clone().into())
     }
@@ -316,4 +316,23 @@ async fn a_token_with_access_rules_is_refused_wherever_it_comes_from() {
     bench.filter.known = KnownToken::new(Some(Arc::new(Left(text))), 300);
     assert!(!bench.is_good("left").await);
     assert_eq!(bench.asked("left"), 1);
+}
+
+#[test]
+fn an_unsigned_entry_is_not_believed_where_entries_are_to_be_signed() {
+    let settings = |strategy: &str, cache: &str| AuthTokenSettings {
+        memcache_security_strategy: strategy.into(),
+        cache: cache.into(),
+        ..AuthTokenSettings::default()
+    };
+    for (strategy, cache, expected) in [
+        ("None", "swift.cache", true),
+        ("None", "", false),
+        ("MAC", "swift.cache", false),
+        ("encrypt", "swift.cache", false),
+    ] {
+        let left: Arc<dyn SharedCache> = Arc::new(Left(String::new()));
+        let found = shared(&settings(strategy, cache), Some(left)).is_some();
+        assert_eq!(found, expected, "{strategy} {cache}");
+    }
 }
