@@ -1,7 +1,7 @@
 //! The `Date` of answers.
 //!
-//! hyper's own stands still after the machine's clock was set back, until the time that it had shown comes again; others
-//! judge clocks by it.
+//! hyper's own stands still after the machine's clock was set back, until the time that it had shown comes again, and
+//! others judge clocks by it.
 //! Always holds: it is the world's time, and is written anew when its second changes, in either direction.
 
 use http::HeaderValue;

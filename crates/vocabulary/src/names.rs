@@ -141,8 +141,8 @@ pub fn query_value(query: &str, key: &str) -> Option<Result<String, NameError>> 
 
 /// Whether this path of a full address, as it is written, names a container by Swift's API: `/v1/ACCOUNT/CONTAINER`,
 /// perhaps behind one plain word (`/swift/v1/…`). With an object's name behind it, it is then no path of a storage
-/// server, `/DEVICE/PARTITION/ACCOUNT/…`: a version is no partition. A word that has a slash when it is decoded is none,
-/// as servers decode before they split.
+/// server, `/DEVICE/PARTITION/ACCOUNT/…`: a version is no partition. A word that has a slash when it is decoded is
+/// none, as servers decode before they split.
 pub fn is_path_of_container(path: &str) -> bool {
     let words: Vec<&str> = path.strip_prefix('/').unwrap_or_default().split('/').collect();
     let is_version = |word: &str| {
