@@ -115,6 +115,18 @@ impl LifecycleRules {
             None => VersionFate::DependsOnTags,
         }
     }
+
+    /// Of an older version that goes: how many newer ones beside the current must be there for that. A listing may have
+    /// some that are gone.
+    pub fn newer_wanted(&self, placed: &PlacedVersion, tags: KnownTags<'_>, now: u64, length: DayLength) -> u64 {
+        let mut with_fewer = placed.clone();
+        let mut fewer = 0..placed.newer;
+        let enough = fewer.find(|newer| {
+            with_fewer.newer = *newer;
+            self.fate(&with_fewer, tags, now, length) == VersionFate::Goes
+        });
+        enough.unwrap_or(placed.newer)
+    }
 }
 
 #[cfg(test)]
@@ -181,6 +193,25 @@ mod tests {
         let listing = ["a 50*", "a 40", "-a 30", "a 20", "a 10", "b 9", "b 8"];
         let expected = [Stays, Stays, Stays, Goes, Goes, Stays, Stays];
         assert_eq!(fates(&kept, 1000, &listing), expected);
+    }
+
+    #[test]
+    fn no_more_newer_versions_are_wanted_than_a_rule_keeps() {
+        let mut history = KeyHistory::default();
+        let listing = ["a 50*", "a 40", "a 30", "a 20", "a 10"];
+        let placed = listing.map(|text| history.place(listed(text)));
+        let wanted = |rules: &LifecycleRules| rules.newer_wanted(&placed[4], KnownTags::Unknown, 1000, LENGTH);
+        assert_eq!(wanted(&rules(None, Some((1, 2)))), 2);
+        assert_eq!(wanted(&rules(None, Some((1, 0)))), 0);
+        let mut two = rules(None, Some((1, 3)));
+        two.rules.extend(rules(None, Some((1, 1))).rules);
+        assert_eq!(wanted(&two), 1);
+        // That rule is not due yet.
+        two.rules[1].noncurrent = Some(NoncurrentExpiration {
+            days: 1000,
+            newer_versions: Some(1),
+        });
+        assert_eq!(wanted(&two), 3);
     }
 
     #[test]

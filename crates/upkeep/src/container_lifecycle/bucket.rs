@@ -4,6 +4,7 @@
 //! more than that; a page that cannot be had ends the bucket for this pass, and what is left is found by the next one.
 
 use super::agreed::ReasonToWait;
+use super::newer::NewestVersions;
 use super::remove::DueObject;
 use super::remover::{Remover, RuledBucket};
 use super::rows::{BucketRow, PageMarker};
@@ -14,6 +15,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use lifecycle::{KeyHistory, KnownTags, VersionFate};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use vocabulary::EntityPath;
 
 /// Deletions of a step, for each that goes on at the same time.
@@ -33,6 +35,7 @@ pub(crate) struct BucketWalk {
     stage: Stage,
     marker: PageMarker,
     history: KeyHistory,
+    newest: Arc<NewestVersions>,
     /// A delete marker that goes if the next row is of another key.
     marker_if_last: Option<DueObject>,
     /// What of the last page is due, or may be.
@@ -48,6 +51,7 @@ impl BucketWalk {
             stage: Stage::Objects,
             marker: PageMarker::default(),
             history: KeyHistory::default(),
+            newest: Arc::default(),
             marker_if_last: None,
             due: VecDeque::new(),
             uploads: UploadsToEnd::default(),
@@ -155,6 +159,7 @@ impl BucketWalk {
     /// What in a page is due, or may be.
     fn judge(&mut self, rows: &[BucketRow]) -> Vec<DueObject> {
         let mut due = vec![];
+        self.newest = self.newest.of_next_page();
         for row in rows {
             let Some(listed) = row.listed(self.bucket.keeps_versions) else {
                 tracing::debug!(
@@ -165,6 +170,7 @@ impl BucketWalk {
             };
             let pending = self.marker_if_last.take();
             due.extend(pending.filter(|marker| marker.placed.version.key != listed.key));
+            self.newest = std::mem::take(&mut self.newest).of_key(&listed.key);
             let placed = self.history.place(listed);
             let fate = self
                 .bucket
@@ -175,7 +181,9 @@ impl BucketWalk {
                 version_id: row.version_id().to_owned(),
                 is_large: row.is_large(),
                 fate,
+                newest: self.newest.clone(),
             };
+            self.newest.push(row.version_id());
             match fate {
                 VersionFate::Stays => {}
                 VersionFate::GoesIfLast => self.marker_if_last = Some(found),

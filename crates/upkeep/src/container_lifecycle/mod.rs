@@ -13,15 +13,17 @@
 //! | whether its servers agree on its rules | `agreed.rs`, on the time `clocks.rs` |
 //! | a bucket, page after page | `bucket.rs`, its rows `rows.rs` |
 //! | how an object or a version goes | `remove.rs`, whether another has its parts `twins.rs` |
+//! | whether the newer versions are there that a rule keeps | `newer.rs` |
 //! | uploads that were never completed, and parts | `uploads.rs`, whether they became an object `standing.rs` |
 //! | what deletions take | `remover.rs` |
 //!
-//! Tests: beside the code, `crates/upkeep/tests/container_lifecycle.rs`,
+//! Tests: beside the code, `crates/upkeep/tests/container_lifecycle`,
 //! `tests/clients/test_boto3_lifecycle_pass.py`.
 
 mod agreed;
 mod bucket;
 mod clocks;
+mod newer;
 mod remove;
 mod remover;
 mod rows;

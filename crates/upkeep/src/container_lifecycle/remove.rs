@@ -18,20 +18,20 @@
 //! which others may share.
 
 use super::LifecycleFigures;
-use super::remover::{DueUpload, Remover, RuledBucket, UPLOAD_OF_OBJECT};
+use super::newer::NewestVersions;
+use super::remover::{DueUpload, Remover, RuledBucket, UPLOAD_OF_OBJECT, VERSION_ID};
 use super::rows::NULL;
 use super::standing::CLOCKS_DIFFER;
 use crate::internal_client::{InternalRequest, UnexpectedStatus};
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, Method};
 use lifecycle::{KnownTags, PlacedVersion, VersionFate, read_tags};
 use peer::message::header_names::{
     X_LEAVE_MARKER, X_LIFECYCLE, X_NEWEST, X_OBJECT_TAGS, X_TIMESTAMP, X_UNLESS_CURRENT,
 };
+use std::sync::Arc;
 use vocabulary::names::quote;
 use vocabulary::timestamp::TICKS_PER_SECOND;
 use vocabulary::{EntityPath, Timestamp};
-
-const VERSION_ID: HeaderName = HeaderName::from_static("x-object-version-id");
 
 /// What is due in a bucket, or may be.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub(super) struct DueObject {
     pub(super) version_id: String,
     pub(super) is_large: bool,
     pub(super) fate: VersionFate,
+    /// The newest versions of its key.
+    pub(super) newest: Arc<NewestVersions>,
 }
 
 /// What came of a deletion.
@@ -102,12 +104,20 @@ impl Remover {
             }
         }
         let found = found.unwrap_or_default();
+        let tags = (due.fate == VersionFate::DependsOnTags).then(|| tags_of(&found));
+        let tags = tags.as_deref().map_or(KnownTags::Unknown, KnownTags::These);
+        let (placed, rules) = (&due.placed, &bucket.rules);
         if due.fate == VersionFate::DependsOnTags {
-            let text = found
-                .get(&X_OBJECT_TAGS)
-                .map(|value| String::from_utf8_lossy(value.as_bytes()));
-            let tags = text.and_then(|text| read_tags(&text)).unwrap_or_default();
-            due.fate = (bucket.rules).fate(&due.placed, KnownTags::These(&tags), bucket.now, bucket.day);
+            due.fate = rules.fate(placed, tags, bucket.now, bucket.day);
+        }
+        if due.fate == VersionFate::Goes {
+            let wanted = rules.newer_wanted(placed, tags, bucket.now, bucket.day);
+            if !self
+                .are_newer_there(bucket, (&due.newest, &due.version_id), wanted)
+                .await?
+            {
+                return Ok(LifecycleRemoval::Changed);
+            }
         }
         match due.fate {
             VersionFate::Expires if bucket.keeps_versions => self.expire_version(bucket, due, &found, before).await,
@@ -239,6 +249,12 @@ fn is_of(found: &HeaderMap, changed: Timestamp) -> bool {
         .get(&X_TIMESTAMP)
         .and_then(|value| value.to_str().ok()?.parse().ok());
     time.is_some_and(|time: Timestamp| time.normal() == changed.normal())
+}
+
+fn tags_of(found: &HeaderMap) -> Vec<(String, String)> {
+    let text = found.get(&X_OBJECT_TAGS);
+    let text = text.map(|value| String::from_utf8_lossy(value.as_bytes()));
+    text.and_then(|text| read_tags(&text)).unwrap_or_default()
 }
 
 /// The upload that an object was made by.

@@ -81,6 +81,7 @@ async fn an_older_version_goes_unless_it_is_current() {
         version_id: "0000000005.00000".into(),
         is_large: false,
         fate,
+        newest: Arc::default(),
     };
     let figures = remover.attend(&bucket, due(VersionFate::Goes)).await;
     assert_eq!((figures.changed, figures.versions), (1, 0));

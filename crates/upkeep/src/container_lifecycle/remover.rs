@@ -13,6 +13,9 @@ use world::World;
 /// By which upload an object was made.
 pub(super) const UPLOAD_OF_OBJECT: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-upload-id");
 
+/// Which version something is, or the key shows.
+pub(super) const VERSION_ID: HeaderName = HeaderName::from_static("x-object-version-id");
+
 /// A bucket with rules, and the time by which it is judged.
 pub(super) struct RuledBucket {
     /// Its container.

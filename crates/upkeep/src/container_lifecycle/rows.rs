@@ -7,7 +7,7 @@ use vocabulary::Timestamp;
 use vocabulary::names::quote;
 
 /// The content type of a version that is a deletion.
-const DELETE_MARKER: &str = "application/x-deleted;swift_versions_deleted=1";
+pub(super) const DELETE_MARKER: &str = "application/x-deleted;swift_versions_deleted=1";
 /// The version of what was written while no versions were kept.
 pub(super) const NULL: &str = "null";
 
