@@ -72,7 +72,7 @@ fn says(response: &NodeResponse, bucket: &RuledBucket) -> Option<bool> {
 
 fn is_same(headers: &HeaderMap, bucket: &RuledBucket) -> bool {
     let value = |name: &str| headers.get(name)?.to_str().ok().filter(|value| !value.is_empty());
-    text_of_pieces(value).as_deref() == Some(&bucket.stored) && value(VERSIONS).is_some() == bucket.keeps_versions
+    text_of_pieces(value).as_deref() == Some(&bucket.stored) && value(VERSIONS).is_some() == bucket.keeps_versions()
 }
 
 fn judge(answers: &[Option<bool>]) -> Option<&'static str> {
@@ -109,11 +109,11 @@ mod tests {
 
     #[test]
     fn rules_and_versions_are_compared_as_they_are_stored() {
-        let bucket = |stored: &str, keeps_versions| RuledBucket {
+        let bucket = |stored: &str, keeps_versions: bool| RuledBucket {
             path: EntityPath::account("a").with_container("c"),
             rules: LifecycleRules::default(),
             stored: stored.to_owned(),
-            keeps_versions,
+            versions: keeps_versions.then(|| "v".to_owned()),
             policy: PolicyIndex::LEGACY,
             now: 100,
             day: DayLength::Calendar,

@@ -136,7 +136,7 @@ impl BucketWalk {
 
     async fn objects(&mut self, remover: &Remover) -> Result<Vec<BucketRow>, UnexpectedStatus> {
         let rows = self
-            .page(remover, &self.bucket.path, self.bucket.keeps_versions)
+            .page(remover, &self.bucket.path, self.bucket.keeps_versions())
             .await?;
         self.due = self.judge(&rows).into();
         Ok(rows)
@@ -161,7 +161,7 @@ impl BucketWalk {
         let mut due = vec![];
         self.newest = self.newest.of_next_page();
         for row in rows {
-            let Some(listed) = row.listed(self.bucket.keeps_versions) else {
+            let Some(listed) = row.listed(self.bucket.keeps_versions()) else {
                 tracing::debug!(
                     "{NAME}: {}: a damaged row is left alone: {row:?}",
                     self.bucket.path.path()
@@ -235,7 +235,7 @@ mod tests {
             path: EntityPath::account("a").with_container("c"),
             rules: LifecycleRules { rules: vec![rule] },
             stored: String::new(),
-            keeps_versions: true,
+            versions: Some("v".into()),
             policy: PolicyIndex::LEGACY,
             now: 100,
             day: DayLength::Calendar,

@@ -13,6 +13,7 @@
 //! | whether its servers agree on its rules | `agreed.rs`, on the time `clocks.rs` |
 //! | a bucket, page after page | `bucket.rs`, its rows `rows.rs` |
 //! | how an object or a version goes | `remove.rs`, whether another has its parts `twins.rs` |
+//! | whether a delete marker is all that is left of its key | `alone.rs` |
 //! | whether the newer versions are there that a rule keeps | `newer.rs` |
 //! | uploads that were never completed, and parts | `uploads.rs`, whether they became an object `standing.rs` |
 //! | what deletions take | `remover.rs` |
@@ -21,6 +22,7 @@
 //! `tests/clients/test_boto3_lifecycle_pass.py`.
 
 mod agreed;
+mod alone;
 mod bucket;
 mod clocks;
 mod newer;
@@ -156,7 +158,7 @@ struct FoundBucket {
     info: Info,
     rules: LifecycleRules,
     stored: String,
-    keeps_versions: bool,
+    versions: Option<String>,
 }
 
 impl ContainerLifecycle {
@@ -172,6 +174,7 @@ impl ContainerLifecycle {
         let remover = Remover {
             world: disks.world().clone(),
             client,
+            containers: containers.clone(),
             locks,
             concurrency: options.concurrency.max(1),
             page: options.page.max(1),
@@ -228,7 +231,7 @@ impl ContainerLifecycle {
             path,
             rules: found.rules,
             stored: found.stored,
-            keeps_versions: found.keeps_versions,
+            versions: found.versions,
             policy: found.info.policy,
             now: self.state.world().clock.now().seconds(),
             day: self.options.day,
@@ -259,7 +262,7 @@ fn look_into(location: Location) -> Result<Option<FoundBucket>, Error> {
             info,
             rules,
             stored: text,
-            keeps_versions: value_of(VERSIONS).is_some(),
+            versions: value_of(VERSIONS).map(str::to_owned),
         })),
         Err(error) => {
             let container = info.container.as_deref().unwrap_or_default();

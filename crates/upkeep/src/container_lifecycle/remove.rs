@@ -18,6 +18,7 @@
 //! which others may share.
 
 use super::LifecycleFigures;
+use super::alone::MarkerStanding;
 use super::newer::NewestVersions;
 use super::remover::{DueUpload, Remover, RuledBucket, UPLOAD_OF_OBJECT, VERSION_ID};
 use super::rows::NULL;
@@ -55,6 +56,8 @@ pub(super) enum LifecycleRemoval {
     Changed,
     /// It must not be deleted.
     Held,
+    /// Servers that did not answer would have to say whether it may be deleted.
+    Unknown,
 }
 
 impl LifecycleRemoval {
@@ -85,6 +88,7 @@ impl Remover {
             Ok(LifecycleRemoval::Gone) => {}
             Ok(LifecycleRemoval::Changed) => figures.changed = 1,
             Ok(LifecycleRemoval::Held) => figures.held = 1,
+            Ok(LifecycleRemoval::Unknown) => figures.failed = 1,
             Err(error) => {
                 figures.failed = 1;
                 let object = bucket.path.with_object(key).path();
@@ -119,8 +123,15 @@ impl Remover {
                 return Ok(LifecycleRemoval::Changed);
             }
         }
+        if due.fate == VersionFate::GoesIfLast {
+            match self.marker_standing(bucket, &due.placed.version.key).await {
+                MarkerStanding::Alone => {}
+                MarkerStanding::NotAlone => return Ok(LifecycleRemoval::Changed),
+                MarkerStanding::Unknown => return Ok(LifecycleRemoval::Unknown),
+            }
+        }
         match due.fate {
-            VersionFate::Expires if bucket.keeps_versions => self.expire_version(bucket, due, &found, before).await,
+            VersionFate::Expires if bucket.keeps_versions() => self.expire_version(bucket, due, &found, before).await,
             VersionFate::Expires => self.expire_object(bucket, due, &found, before).await,
             // What has no ID has no place of its own.
             VersionFate::Goes | VersionFate::GoesIfLast if due.version_id != NULL => {
@@ -231,7 +242,7 @@ impl Remover {
 fn about(bucket: &RuledBucket, due: &DueObject, method: Method) -> InternalRequest {
     let path = bucket.path.with_object(due.placed.version.key.as_str());
     let mut ask = InternalRequest::new(method, path);
-    if bucket.keeps_versions {
+    if bucket.keeps_versions() {
         ask.query = format!("version-id={}", quote(&due.version_id));
     }
     ask

@@ -4,9 +4,11 @@
 
 use crate::internal_client::InternalClient;
 use crate::peer_failures::PeerFailures;
+use crate::ring_client::RingClient;
 use http::HeaderName;
 use lifecycle::{DayLength, LifecycleRules};
 use std::sync::Arc;
+use vocabulary::names::unquote;
 use vocabulary::{EntityPath, PolicyIndex};
 use world::World;
 
@@ -23,18 +25,33 @@ pub(super) struct RuledBucket {
     pub(super) rules: LifecycleRules,
     /// The rules as they are stored.
     pub(super) stored: String,
-    /// The container has, or had, versions.
-    pub(super) keeps_versions: bool,
+    /// Where its versions are, as it is stored, if the container has, or had, versions.
+    pub(super) versions: Option<String>,
     pub(super) policy: PolicyIndex,
     /// The second since 1970 that things are due by.
     pub(super) now: u64,
     pub(super) day: DayLength,
 }
 
+impl RuledBucket {
+    /// Whether the container has, or had, versions.
+    pub(super) fn keeps_versions(&self) -> bool {
+        self.versions.is_some()
+    }
+
+    /// The container of its versions.
+    pub(super) fn hidden(&self) -> Option<EntityPath> {
+        let name = unquote(self.versions.as_deref()?).ok()?;
+        Some(EntityPath::account(self.path.account.as_str()).with_container(name))
+    }
+}
+
 /// Deletes through upkeep's gateway.
 pub(super) struct Remover {
     pub(super) world: World,
     pub(super) client: InternalClient,
+    /// The servers of buckets.
+    pub(super) containers: RingClient,
     pub(super) locks: Arc<dyn KeyLocks>,
     /// Deletions at the same time.
     pub(super) concurrency: usize,

@@ -41,6 +41,11 @@ impl BucketRow {
         self.version_id.as_str().unwrap_or(NULL)
     }
 
+    /// Its type.
+    pub(super) fn content_type(&self) -> &str {
+        text(&self.content_type)
+    }
+
     /// When it was changed last.
     pub(super) fn changed(&self) -> Option<Timestamp> {
         Timestamp::from_iso(text(&self.last_modified))
@@ -58,7 +63,7 @@ impl BucketRow {
         Some(ListedVersion {
             key: self.name.as_str()?.to_owned(),
             is_latest: !are_versions || self.is_latest.as_bool().unwrap_or(false),
-            is_marker: are_versions && text(&self.content_type) == DELETE_MARKER,
+            is_marker: are_versions && self.content_type() == DELETE_MARKER,
             size: self.bytes.as_u64()?,
             changed,
             became,

@@ -127,7 +127,7 @@ impl Remover {
             true => KeyStanding::MadeOtherwise,
             false => KeyStanding::Nothing,
         };
-        if !bucket.keeps_versions {
+        if !bucket.keeps_versions() {
             return Ok(standing);
         }
         known.of_key(&upload.key);

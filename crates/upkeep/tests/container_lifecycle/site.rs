@@ -5,6 +5,7 @@ use http::{HeaderValue, Method, Request, StatusCode};
 use lifecycle::{LifecycleRule, LifecycleRules};
 use listing_engine::{Broker, Kind, Location, Metadata, NewDatabase};
 use parking_lot::Mutex;
+use peer::message::header_names::X_UNLESS_CURRENT;
 use peer::{Address, Body, Call, HttpService, Peers, Response, Service, Timeouts};
 use placement::{Device, Ring, RingBuilder};
 use serde_json::{Value, json};
@@ -36,6 +37,8 @@ pub struct Gateway {
     pub listings: Mutex<BTreeMap<String, Vec<Value>>>,
     /// The headers of objects, by path and query.
     pub objects: Mutex<BTreeMap<String, Vec<(&'static str, String)>>>,
+    /// A version that a client makes the current one while it is looked at.
+    pub made_current: Mutex<Option<String>>,
     /// All but listings.
     asked: Mutex<Vec<String>>,
 }
@@ -69,8 +72,13 @@ impl HttpService for Gateway {
         }
         drop(objects);
         let is_marker = |kind: &HeaderValue| kind == MARKER;
-        if response.headers().get("content-type").is_some_and(is_marker) {
+        if request.method() == Method::HEAD && response.headers().get("content-type").is_some_and(is_marker) {
             *response.status_mut() = StatusCode::NOT_FOUND;
+        }
+        let is_made_current = self.made_current.lock().as_ref() == Some(&what);
+        if is_made_current && request.headers().contains_key(X_UNLESS_CURRENT) {
+            *response.status_mut() = StatusCode::CONFLICT;
+            return response;
         }
         if request.method() == Method::DELETE {
             self.objects.lock().remove(&what);
@@ -111,19 +119,25 @@ impl Gateway {
     }
 }
 
-/// A container server: its buckets' headers, and seconds by which its clock is behind.
+/// A container server: its buckets' headers, what it lists, and seconds by which its clock is behind.
 #[derive(Default)]
 pub struct ContainerServer {
     buckets: Mutex<BTreeMap<String, Vec<(&'static str, String)>>>,
+    pub listed: Mutex<BTreeMap<String, Vec<Value>>>,
     pub behind: Mutex<u64>,
 }
 
 #[async_trait::async_trait]
 impl Service for ContainerServer {
     async fn call(&self, call: Call) -> Response {
-        let Address::Entity(target) = call.into_raw().address else {
+        let call = call.into_raw();
+        let Address::Entity(target) = call.address else {
             panic!("no container")
         };
+        if call.method == Method::GET {
+            let rows = self.listed.lock().get(&target.path.path()).cloned().unwrap_or_default();
+            return Response::new(Body::whole(Value::from(rows).to_string()));
+        }
         let mut response = Response::new(Body::empty());
         for (name, value) in &self.buckets.lock()[&target.path.path()] {
             response.headers_mut().insert(*name, value.parse().unwrap());

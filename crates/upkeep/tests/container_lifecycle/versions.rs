@@ -1,8 +1,8 @@
 //! Which versions go where listings tell what is no more, or not all that there is.
 
 use super::site::{DAY, MARKER, Site, now};
-use lifecycle::{LifecycleRule, NoncurrentExpiration};
-use serde_json::json;
+use lifecycle::{LifecycleExpiration, LifecycleRule, NoncurrentExpiration};
+use serde_json::{Value, json};
 use vocabulary::Timestamp;
 
 /// A version of `k` that is so old, and its row.
@@ -67,4 +67,41 @@ async fn newer_versions_are_looked_at_once() {
     assert_eq!(site.pass().await, (47, 0));
     // The key shows none of them, so that the newest counts as the current one.
     assert_eq!(site.gateway.asked("HEAD").len(), 4);
+}
+
+/// What a client has made the current version since the listing is no older one.
+#[tokio::test]
+async fn an_older_version_goes_unless_it_is_current() {
+    let mut site = Site::new(10);
+    site.versioned("b", keeps_two());
+    let versions: Vec<_> = (0..5)
+        .map(|more| version(&site, DAY + 20 + more, more == 0, "t"))
+        .collect();
+    *site.gateway.made_current.lock() = Some(versions[4].clone());
+    assert_eq!(site.pass().await, (1, 0));
+    assert!(site.gateway.objects.lock().contains_key(&versions[4]));
+}
+
+/// A container database that missed a version lists its delete marker as if nothing stood behind it.
+#[tokio::test]
+async fn a_delete_marker_stays_while_a_server_lists_a_version_behind_it() {
+    let mut site = Site::new(10);
+    let rule = LifecycleRule {
+        is_enabled: true,
+        expiration: Some(LifecycleExpiration::DeleteMarkers(true)),
+        ..LifecycleRule::default()
+    };
+    site.versioned("b", rule);
+    let marker = version(&site, 5, true, MARKER);
+    let row = |kind: &str| json!({"name": "\u{0}k\u{0}1", "content_type": kind});
+    let servers = site.servers.clone();
+    let listed = |rows: &[Value]| servers.listed.lock().insert("/a/v".into(), rows.to_vec());
+    for rows in [&[row(MARKER), row("t")][..], &[row("t")], &[]] {
+        listed(rows);
+        assert_eq!(site.pass().await, (0, 0));
+        assert!(site.gateway.asked("DELETE").is_empty(), "{rows:?}");
+    }
+    listed(&[row(MARKER)]);
+    assert_eq!(site.pass().await, (1, 0));
+    assert_eq!(site.gateway.asked("DELETE"), [format!("DELETE {marker}")]);
 }
