@@ -145,7 +145,8 @@ options! {
         concurrency: usize = "8",
         /// Objects, versions and uploads deleted per second at most; 0 for no limit.
         objects_per_second: f64 = "400",
-        /// How often a request that fails is tried.
+        /// How often a page of a listing, or a step of the end of an upload or a large object, that fails is tried; the
+        /// next pass does the rest.
         request_tries: u32 = "3",
         /// Seconds to wait for a connection to a server.
         conn_timeout: Duration = "0.5",

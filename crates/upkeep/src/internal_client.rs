@@ -88,6 +88,11 @@ pub struct UnexpectedStatus {
 }
 
 impl UnexpectedStatus {
+    /// Whether servers failed, or did not answer.
+    pub(crate) fn is_of_servers(&self) -> bool {
+        self.status >= 500
+    }
+
     /// What came, without what was asked for: alike for all things of which it came.
     pub(crate) fn answer(&self) -> String {
         format!("{} answered {}", self.method, self.status)
@@ -159,6 +164,14 @@ impl InternalClient {
             gateway,
             agent: HeaderValue::from_str(agent).unwrap_or(HeaderValue::from_static("martlet")),
             tries: tries.max(1),
+        }
+    }
+
+    /// The same client, for what is not tried again: the next pass does it.
+    pub(crate) fn once(&self) -> Self {
+        Self {
+            tries: 1,
+            ..self.clone()
         }
     }
 

@@ -68,6 +68,7 @@ impl UpkeepContext<'_> {
                 seconds => LifecycleDay::Seconds(seconds),
             },
             max_clock_skew: proxy.max_clock_skew,
+            policies: self.swift.policies.clone(),
             interval: settings.interval,
             processes: settings.processes,
             process: settings.process,

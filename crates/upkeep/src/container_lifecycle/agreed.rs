@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use lifecycle::text_of_pieces;
 use peer::message::ReadContainer;
+use vocabulary::PolicyIndex;
 
 /// Why a bucket is left for this pass.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +25,12 @@ pub(super) enum ReasonToWait {
     /// Nor what time it is.
     #[error(transparent)]
     Clocks(ClocksDiffer),
+    /// Objects of its policy are nowhere.
+    #[error("its storage policy {0} is not in swift.conf")]
+    Policy(PolicyIndex),
+    /// Servers fail.
+    #[error("what is due could not be deleted, as servers failed or did not answer")]
+    Servers,
     /// A page of it cannot be had.
     #[error("{0}")]
     Listing(String),
@@ -88,7 +95,7 @@ mod tests {
     use super::*;
     use http::HeaderValue;
     use lifecycle::{DayLength, LifecycleRules};
-    use vocabulary::{EntityPath, PolicyIndex};
+    use vocabulary::EntityPath;
 
     #[test]
     fn one_that_differs_is_enough_and_most_have_to_answer() {

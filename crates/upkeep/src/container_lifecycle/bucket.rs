@@ -1,18 +1,19 @@
 //! A bucket, page after page: first its objects or versions, then its uploads.
 //!
 //! Always holds: a step lists one page, or does some of what is due in it, and a shutdown and other buckets wait for no
-//! more than that; a page that cannot be had ends the bucket for this pass, and what is left is found by the next one.
+//! more than that; what servers fail to do, but for pages and uploads, is not tried again in this pass; a page that
+//! cannot be had and servers that fail for key after key end the bucket for this pass; what is left is found by the
+//! next one.
 
 use super::agreed::ReasonToWait;
 use super::newer::NewestVersions;
 use super::remove::DueObject;
-use super::remover::{Remover, RuledBucket};
+use super::remover::{Remover, RuledBucket, ServerFault};
 use super::rows::{BucketRow, PageMarker};
 use super::uploads::UploadsToEnd;
 use super::{LifecycleFigures, NAME};
 use crate::internal_client::UnexpectedStatus;
-use futures_util::StreamExt;
-use futures_util::stream;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use lifecycle::{KeyHistory, KnownTags, VersionFate};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,6 +21,30 @@ use vocabulary::EntityPath;
 
 /// Deletions of a step, for each that goes on at the same time.
 const ROUNDS: usize = 8;
+
+/// Keys in a row for which servers may fail before the bucket is left for this pass: fewer may be those of a partition.
+const MOST_FAILING: usize = 8;
+
+/// Keys for which servers have failed since they last did what they were asked for.
+#[derive(Debug, Default)]
+struct FailingKeys {
+    in_a_row: usize,
+    last: String,
+}
+
+impl FailingKeys {
+    fn note(&mut self, fault: Option<&ServerFault>) {
+        match fault {
+            Some(ServerFault::Key(key)) if *key == self.last => {}
+            Some(ServerFault::Key(key)) => {
+                self.in_a_row += 1;
+                self.last.clone_from(key);
+            }
+            Some(ServerFault::Markers) => {}
+            None => *self = Self::default(),
+        }
+    }
+}
 
 /// What is being listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +63,9 @@ pub(crate) struct BucketWalk {
     newest: Arc<NewestVersions>,
     /// A delete marker that goes if the next row is of another key.
     marker_if_last: Option<DueObject>,
+    /// Servers do not say what is left beside markers.
+    leaves_markers: bool,
+    failing: FailingKeys,
     /// What of the last page is due, or may be.
     due: VecDeque<DueObject>,
     uploads: UploadsToEnd,
@@ -53,6 +81,8 @@ impl BucketWalk {
             history: KeyHistory::default(),
             newest: Arc::default(),
             marker_if_last: None,
+            leaves_markers: false,
+            failing: FailingKeys::default(),
             due: VecDeque::new(),
             uploads: UploadsToEnd::default(),
         }
@@ -74,7 +104,7 @@ impl BucketWalk {
         let words = format!("{why}; the rest of the bucket waits for the next pass");
         match why {
             ReasonToWait::Clocks(differ) => remover.failures.note_at(differ.place.clone(), bucket, words),
-            ReasonToWait::Rules(_) | ReasonToWait::Listing(_) => remover.failures.note_item(bucket, words),
+            _ => remover.failures.note_item(bucket, words),
         }
         LifecycleFigures {
             failed: 1,
@@ -85,10 +115,13 @@ impl BucketWalk {
     /// Works on some of a page, or lists the next; whether there is more to do.
     pub(super) async fn step(&mut self, remover: &Remover) -> (LifecycleFigures, bool) {
         if !self.due.is_empty() {
-            return (self.attend_some(remover).await, true);
+            let figures = self.attend_some(remover).await;
+            return self.go_on_unless_failing(remover, figures);
         }
         if !self.uploads.is_empty() {
-            return (remover.end_next(&self.bucket, &mut self.uploads).await, true);
+            let done = remover.end_next(&self.bucket, &mut self.uploads).await;
+            self.failing.note(done.fault.as_ref());
+            return self.go_on_unless_failing(remover, done.figures);
         }
         let rows = match self.stage {
             Stage::Objects if !self.bucket.rules.concern_objects() => Ok(vec![]),
@@ -121,6 +154,15 @@ impl BucketWalk {
         (figures, self.stage != Stage::Over)
     }
 
+    /// What was done, and whether to go on: not where servers fail for one key after the other.
+    fn go_on_unless_failing(&self, remover: &Remover, mut figures: LifecycleFigures) -> (LifecycleFigures, bool) {
+        let goes_on = self.failing.in_a_row < MOST_FAILING;
+        if !goes_on {
+            figures.add(self.leave(remover, &ReasonToWait::Servers));
+        }
+        (figures, goes_on)
+    }
+
     async fn page(
         &self,
         remover: &Remover,
@@ -142,18 +184,36 @@ impl BucketWalk {
         Ok(rows)
     }
 
-    /// Does some of what is due.
+    /// Does some of what is due, and no more once servers have failed.
     async fn attend_some(&mut self, remover: &Remover) -> LifecycleFigures {
-        let count = remover.concurrency.saturating_mul(ROUNDS).min(self.due.len());
-        let bucket = &self.bucket;
-        let working = self.due.drain(..count).map(|due| remover.attend(bucket, due));
-        let working: Vec<_> = working.collect();
-        let mut working = stream::iter(working).buffer_unordered(remover.concurrency);
+        let mut left = remover.concurrency.saturating_mul(ROUNDS);
         let mut figures = LifecycleFigures::default();
-        while let Some(done) = working.next().await {
-            figures.add(done);
+        let mut working = FuturesUnordered::new();
+        loop {
+            while left > 0
+                && working.len() < remover.concurrency
+                && let Some(due) = self.due.pop_front()
+            {
+                left -= 1;
+                working.push(remover.attend(&self.bucket, due));
+            }
+            let Some(done) = working.next().await else {
+                return figures;
+            };
+            figures.add(done.figures);
+            self.failing.note(done.fault.as_ref());
+            match done.fault {
+                Some(ServerFault::Key(key)) => {
+                    left = 0;
+                    self.due.retain(|due| due.placed.version.key != key);
+                }
+                Some(ServerFault::Markers) => {
+                    self.leaves_markers = true;
+                    self.due.retain(|due| due.fate != VersionFate::GoesIfLast);
+                }
+                None => {}
+            }
         }
-        figures
     }
 
     /// What in a page is due, or may be.
@@ -186,6 +246,7 @@ impl BucketWalk {
             self.newest.push(row.version_id());
             match fate {
                 VersionFate::Stays => {}
+                VersionFate::GoesIfLast if self.leaves_markers => {}
                 VersionFate::GoesIfLast => self.marker_if_last = Some(found),
                 VersionFate::Expires | VersionFate::Goes | VersionFate::DependsOnTags => due.push(found),
             }

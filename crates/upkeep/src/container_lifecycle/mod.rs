@@ -41,6 +41,7 @@ use crate::ring_client::RingClient;
 use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::work_share::WorkShare;
 use crate::{Disks, PassProgress, ReconFile};
+use agreed::ReasonToWait;
 use bucket::BucketWalk;
 use lifecycle::{DayLength, LifecycleRules, text_of_pieces};
 use listing_engine::{Broker, DeviceRoot, Error, Info, Kind, Location};
@@ -53,7 +54,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::names::RESERVED;
-use vocabulary::{EntityPath, Partition};
+use vocabulary::{EntityPath, Partition, Policies};
 
 const NAME: &str = "container-lifecycle";
 /// Buckets that take turns, a step each: one that has much to do must not hold up others. Each of them has up to a page
@@ -73,6 +74,8 @@ pub struct LifecycleOptions {
     pub day: DayLength,
     /// How far the clocks of a bucket's servers may be from this machine's.
     pub max_clock_skew: Duration,
+    /// Those that there are: without its policy nothing can be deleted in a bucket.
+    pub policies: Policies,
     /// From one pass to the next.
     pub interval: Duration,
     /// In how many parts the work is divided; 0 for one.
@@ -173,6 +176,7 @@ impl ContainerLifecycle {
     ) -> Self {
         let remover = Remover {
             world: disks.world().clone(),
+            once: client.once(),
             client,
             containers: containers.clone(),
             locks,
@@ -319,11 +323,17 @@ impl WalkJob for ContainerLifecycle {
     async fn work(&self, device: &OpenDevice, item: LifecycleItem) -> WorkedItem<Self> {
         let (outcome, rest) = match item {
             LifecycleItem::Found(location) => {
-                let walk = self.look(device, location).await.map(Box::new);
-                let outcome = LifecycleFigures {
+                let mut walk = self.look(device, location).await.map(Box::new);
+                let mut outcome = LifecycleFigures {
                     buckets: walk.is_some().into(),
                     ..LifecycleFigures::default()
                 };
+                let is_unknown = |bucket: &RuledBucket| self.options.policies.get(bucket.policy).is_none();
+                if let Some(left) = walk.take_if(|walk| is_unknown(walk.bucket())) {
+                    let bucket = left.bucket();
+                    self.walking.lock().remove(&bucket.path);
+                    outcome.add(left.leave(&self.remover, &ReasonToWait::Policy(bucket.policy)));
+                }
                 (outcome, walk)
             }
             LifecycleItem::Walking(mut walk) => {

@@ -121,7 +121,7 @@ impl Remover {
 
     /// The ID of what the key shows, if anything.
     async fn shown_version(&self, bucket: &RuledBucket, key: &str) -> Result<Option<String>, UnexpectedStatus> {
-        let response = self.client.ask(&look(bucket, key, String::new()), &[2, 404]).await?;
+        let response = self.once.ask(&look(bucket, key, String::new()), &[2, 404]).await?;
         let id = response.headers().get(VERSION_ID);
         let id = id.and_then(|id| id.to_str().ok()).unwrap_or(NULL);
         Ok(response.status().is_success().then(|| id.to_owned()))
@@ -134,7 +134,7 @@ impl Remover {
         version_id: &str,
     ) -> Result<bool, UnexpectedStatus> {
         let query = format!("version-id={}&symlink=get", quote(version_id));
-        let response = self.client.ask(&look(bucket, key, query), &[2, 404]).await?;
+        let response = self.once.ask(&look(bucket, key, query), &[2, 404]).await?;
         let kind = response.headers().get(CONTENT_TYPE);
         Ok(response.status().is_success() || kind.is_some_and(|kind| kind == DELETE_MARKER))
     }

@@ -20,7 +20,7 @@
 use super::LifecycleFigures;
 use super::alone::MarkerStanding;
 use super::newer::NewestVersions;
-use super::remover::{DueUpload, Remover, RuledBucket, UPLOAD_OF_OBJECT, VERSION_ID};
+use super::remover::{Attended, DueUpload, Remover, RuledBucket, ServerFault, UPLOAD_OF_OBJECT, VERSION_ID};
 use super::rows::NULL;
 use super::standing::CLOCKS_DIFFER;
 use crate::internal_client::{InternalRequest, UnexpectedStatus};
@@ -76,8 +76,8 @@ const FINAL: &[u16] = &[2, 403, 404, 409, 412];
 
 impl Remover {
     /// Deletes what is due.
-    pub(super) async fn attend(&self, bucket: &RuledBucket, mut due: DueObject) -> LifecycleFigures {
-        let mut figures = LifecycleFigures::default();
+    pub(super) async fn attend(&self, bucket: &RuledBucket, mut due: DueObject) -> Attended {
+        let (mut figures, mut fault) = (LifecycleFigures::default(), None);
         let key = due.placed.version.key.clone();
         match self.remove(bucket, &mut due).await {
             Ok(LifecycleRemoval::Done) => match due.fate {
@@ -88,14 +88,18 @@ impl Remover {
             Ok(LifecycleRemoval::Gone) => {}
             Ok(LifecycleRemoval::Changed) => figures.changed = 1,
             Ok(LifecycleRemoval::Held) => figures.held = 1,
-            Ok(LifecycleRemoval::Unknown) => figures.failed = 1,
+            Ok(LifecycleRemoval::Unknown) => {
+                figures.failed = 1;
+                fault = Some(ServerFault::Markers);
+            }
             Err(error) => {
                 figures.failed = 1;
-                let object = bucket.path.with_object(key).path();
+                let object = bucket.path.with_object(key.as_str()).path();
                 self.failures.note_item(object, error.answer());
+                fault = error.is_of_servers().then_some(ServerFault::Key(key));
             }
         }
-        figures
+        Attended { figures, fault }
     }
 
     async fn remove(&self, bucket: &RuledBucket, due: &mut DueObject) -> Result<LifecycleRemoval, UnexpectedStatus> {
@@ -150,7 +154,7 @@ impl Remover {
     }
 
     async fn tell(&self, ask: &InternalRequest) -> Result<LifecycleRemoval, UnexpectedStatus> {
-        self.client.tell(ask, FINAL).await.map(LifecycleRemoval::of_status)
+        self.once.tell(ask, FINAL).await.map(LifecycleRemoval::of_status)
     }
 
     /// The headers of the version that is due, or of what is current now where that is due; nothing where it is gone.
@@ -159,7 +163,7 @@ impl Remover {
         if due.placed.version.is_latest {
             ask.query.clear();
         }
-        let response = self.client.ask(&ask.with(X_NEWEST, "true"), &[2, 404]).await?;
+        let response = self.once.ask(&ask.with(X_NEWEST, "true"), &[2, 404]).await?;
         Ok(response.status().is_success().then(|| response.headers().clone()))
     }
 
@@ -183,7 +187,7 @@ impl Remover {
         if id != NULL {
             ask = ask.with(X_LEAVE_MARKER, "true");
         }
-        let response = self.client.ask(&ask, FINAL).await?;
+        let response = self.once.ask(&ask, FINAL).await?;
         let removal = LifecycleRemoval::of_status(response.status().as_u16());
         let is_kept = response.headers().contains_key(VERSION_ID);
         if removal == LifecycleRemoval::Done

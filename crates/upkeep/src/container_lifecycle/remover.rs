@@ -2,6 +2,7 @@
 //!
 //! Always holds: a held lock ends with its lease, whatever becomes of the process.
 
+use super::LifecycleFigures;
 use crate::internal_client::InternalClient;
 use crate::peer_failures::PeerFailures;
 use crate::ring_client::RingClient;
@@ -50,6 +51,8 @@ impl RuledBucket {
 pub(super) struct Remover {
     pub(super) world: World,
     pub(super) client: InternalClient,
+    /// For what the next pass does if it fails: a bucket whose servers are down must not hold up others.
+    pub(super) once: InternalClient,
     /// The servers of buckets.
     pub(super) containers: RingClient,
     pub(super) locks: Arc<dyn KeyLocks>,
@@ -83,6 +86,22 @@ pub trait HeldKeyLock: Send + Sync {
     fn is_there(&self) -> bool;
     /// Keeps it for longer; whether it was held all the time.
     async fn keep(&self) -> bool;
+}
+
+/// What was done about something that is due.
+pub(super) struct Attended {
+    pub(super) figures: LifecycleFigures,
+    /// What servers did not do that were asked for.
+    pub(super) fault: Option<ServerFault>,
+}
+
+/// What servers did not do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ServerFault {
+    /// What concerns this key.
+    Key(String),
+    /// To list what is left beside delete markers.
+    Markers,
 }
 
 /// An upload.

@@ -14,7 +14,7 @@
 //! Source: what OpenStack's s3api stores, as `crates/s3/src/operations/multipart/` keeps it.
 
 use super::LifecycleFigures;
-use super::remover::{DueUpload, HeldKeyLock, KeyLockRefusal, Remover, RuledBucket};
+use super::remover::{Attended, DueUpload, HeldKeyLock, KeyLockRefusal, Remover, RuledBucket, ServerFault};
 use super::rows::{BucketRow, PageMarker};
 use super::standing::{KeyStanding, KnownVersions, may_have_made_since};
 use crate::internal_client::{InternalRequest, UnexpectedStatus};
@@ -100,11 +100,12 @@ impl Remover {
     }
 
     /// Goes on with the first upload.
-    pub(super) async fn end_next(&self, bucket: &RuledBucket, uploads: &mut UploadsToEnd) -> LifecycleFigures {
-        let mut figures = LifecycleFigures::default();
+    pub(super) async fn end_next(&self, bucket: &RuledBucket, uploads: &mut UploadsToEnd) -> Attended {
+        let (mut figures, mut fault) = (LifecycleFigures::default(), None);
         let Some(upload) = uploads.due.front() else {
-            return figures;
+            return Attended { figures, fault };
         };
+        let key = upload.key.clone();
         let fail = |why: &str| {
             let what = self.marker_of(&bucket.path, upload).path();
             self.failures.note_item(what, why);
@@ -112,19 +113,23 @@ impl Remover {
         };
         uploads.steps += 1;
         match self.end(bucket, upload, &mut uploads.versions).await {
-            Ok(Ended::Partly) if uploads.steps < MOST_STEPS => return figures,
+            Ok(Ended::Partly) if uploads.steps < MOST_STEPS => return Attended { figures, fault },
             Ok(Ended::Partly) => figures.failed = fail("it has more parts and versions than a pass sees to"),
             Ok(Ended::Done) => figures.uploads = 1,
             Ok(Ended::Completed) => figures.changed = 1,
             Ok(Ended::NoUpload) => {}
             Ok(Ended::NotAlone) => {
                 figures.failed = fail("its key is locked by other requests, or too few servers answer");
+                fault = Some(ServerFault::Key(key));
             }
-            Err(error) => figures.failed = fail(&error.answer()),
+            Err(error) => {
+                figures.failed = fail(&error.answer());
+                fault = error.is_of_servers().then_some(ServerFault::Key(key));
+            }
         }
         uploads.due.pop_front();
         uploads.steps = 0;
-        figures
+        Attended { figures, fault }
     }
 
     async fn end(

@@ -17,7 +17,7 @@ use upkeep::{
     ContainerLifecycle, Disks, HeldKeyLock, InternalClient, KeyLockRefusal, KeyLocks, LifecycleDay, LifecycleOptions,
     LocalServer, RingClient, UpkeepJob, UpkeepStep,
 };
-use vocabulary::{EntityPath, HashPrefix, PolicyIndex, Timestamp, calendar};
+use vocabulary::{EntityPath, HashPrefix, Policies, PolicyIndex, Timestamp, calendar};
 use world::World;
 
 /// The type of a delete marker.
@@ -37,6 +37,8 @@ pub struct Gateway {
     pub listings: Mutex<BTreeMap<String, Vec<Value>>>,
     /// The headers of objects, by path and query.
     pub objects: Mutex<BTreeMap<String, Vec<(&'static str, String)>>>,
+    /// What servers fail for begins with one of these.
+    pub failing: Mutex<Vec<String>>,
     /// A version that a client makes the current one while it is looked at.
     pub made_current: Mutex<Option<String>>,
     /// All but listings.
@@ -74,6 +76,10 @@ impl HttpService for Gateway {
         let is_marker = |kind: &HeaderValue| kind == MARKER;
         if request.method() == Method::HEAD && response.headers().get("content-type").is_some_and(is_marker) {
             *response.status_mut() = StatusCode::NOT_FOUND;
+        }
+        if self.failing.lock().iter().any(|path| what.starts_with(path)) {
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            return response;
         }
         let is_made_current = self.made_current.lock().as_ref() == Some(&what);
         if is_made_current && request.headers().contains_key(X_UNLESS_CURRENT) {
@@ -181,13 +187,14 @@ impl Site {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("sd0")).unwrap();
         let (gateway, servers) = (Arc::new(Gateway::default()), Arc::new(ContainerServer::default()));
-        let client = InternalClient::new(World::real(), gateway.clone(), "test", 1);
+        let client = InternalClient::new(World::real(), gateway.clone(), "test", 3);
         let disks = Disks::new(World::real(), dir.path(), false);
         let options = LifecycleOptions {
             concurrency: 2,
             page,
             day: LifecycleDay::Seconds(DAY),
             max_clock_skew: Duration::from_secs(60),
+            policies: Policies::default(),
             interval: Duration::ZERO,
             processes: 0,
             process: 0,
@@ -208,15 +215,20 @@ impl Site {
 
     /// A bucket with this rule.
     pub fn bucket(&self, name: &str, rule: LifecycleRule) {
-        self.create(name, rule, &[]);
+        self.create(name, PolicyIndex::LEGACY, rule, &[]);
     }
 
     /// One that keeps versions.
     pub fn versioned(&self, name: &str, rule: LifecycleRule) {
-        self.create(name, rule, &[("x-container-sysmeta-versions-container", "v")]);
+        self.create(
+            name,
+            PolicyIndex::LEGACY,
+            rule,
+            &[("x-container-sysmeta-versions-container", "v")],
+        );
     }
 
-    fn create(&self, name: &str, rule: LifecycleRule, more: &[(&'static str, &str)]) {
+    pub fn create(&self, name: &str, policy: PolicyIndex, rule: LifecycleRule, more: &[(&'static str, &str)]) {
         let hash = HASH().container("a", name);
         let location = Location::new(self.dir.path().join("sd0"), Kind::Container, hash.partition(4), hash);
         let broker = Broker::create(
@@ -226,7 +238,7 @@ impl Site {
                 container: Some(name.into()),
                 put_timestamp: Timestamp::from_seconds(1_700_000_000),
                 created_at: Timestamp::from_seconds(1_700_000_000),
-                policy: PolicyIndex(0),
+                policy,
                 unique: name.into(),
             },
         );
