@@ -121,7 +121,10 @@ impl Remover {
 
     /// The ID of what the key shows, if anything.
     async fn shown_version(&self, bucket: &RuledBucket, key: &str) -> Result<Option<String>, UnexpectedStatus> {
-        let response = self.once.ask(&look(bucket, key, String::new()), &[2, 404]).await?;
+        let response = self
+            .once
+            .ask(&look(bucket, key, "symlink=get".into()), &[2, 404])
+            .await?;
         let id = response.headers().get(VERSION_ID);
         let id = id.and_then(|id| id.to_str().ok()).unwrap_or(NULL);
         Ok(response.status().is_success().then(|| id.to_owned()))

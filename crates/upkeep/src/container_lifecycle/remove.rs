@@ -106,13 +106,21 @@ impl Remover {
         let before = self.world.clock.now();
         let mut found = None;
         if due.fate != VersionFate::Goes && due.fate != VersionFate::GoesIfLast || due.is_large {
-            found = self.look(bucket, due).await?;
+            found = self.look(bucket, due, due.placed.version.is_latest).await?;
             if found.is_none() {
                 return Ok(LifecycleRemoval::Gone);
             }
         }
         let found = found.unwrap_or_default();
-        let tags = (due.fate == VersionFate::DependsOnTags).then(|| tags_of(&found));
+        let tags = match due.fate {
+            // The current version is looked at as a link, which has no tags.
+            VersionFate::DependsOnTags if due.placed.version.is_latest && due.version_id != NULL => {
+                let version = self.look(bucket, due, false).await?;
+                Some(version.as_ref().map(tags_of).unwrap_or_default())
+            }
+            VersionFate::DependsOnTags => Some(tags_of(&found)),
+            _ => None,
+        };
         let tags = tags.as_deref().map_or(KnownTags::Unknown, KnownTags::These);
         let (placed, rules) = (&due.placed, &bucket.rules);
         if due.fate == VersionFate::DependsOnTags {
@@ -157,12 +165,19 @@ impl Remover {
         self.once.tell(ask, FINAL).await.map(LifecycleRemoval::of_status)
     }
 
-    /// The headers of the version that is due, or of what is current now where that is due; nothing where it is gone.
-    async fn look(&self, bucket: &RuledBucket, due: &DueObject) -> Result<Option<HeaderMap>, UnexpectedStatus> {
+    /// The headers of the version that is due, or of what the key shows now; nothing where it is gone. Links are not
+    /// followed: they have their own age.
+    async fn look(
+        &self,
+        bucket: &RuledBucket,
+        due: &DueObject,
+        is_shown: bool,
+    ) -> Result<Option<HeaderMap>, UnexpectedStatus> {
         let mut ask = about(bucket, due, Method::HEAD);
-        if due.placed.version.is_latest {
-            ask.query.clear();
-        }
+        ask.query = match is_shown || ask.query.is_empty() {
+            true => "symlink=get".into(),
+            false => format!("{}&symlink=get", ask.query),
+        };
         let response = self.once.ask(&ask.with(X_NEWEST, "true"), &[2, 404]).await?;
         Ok(response.status().is_success().then(|| response.headers().clone()))
     }

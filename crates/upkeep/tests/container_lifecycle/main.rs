@@ -36,6 +36,44 @@ async fn the_clocks_of_the_buckets_servers_count() {
     assert_eq!(site.gateway.asked("DELETE"), ["DELETE /v1/a/b/due"]);
 }
 
+/// A look shows a link itself, not what it leads to, which may be newer, or gone.
+#[tokio::test]
+async fn symbolic_links_expire_by_their_own_age() {
+    let mut site = Site::new(10);
+    site.bucket("b", expires(1));
+    for key in ["dangling", "link"] {
+        site.object("b", key, DAY + 20);
+        let mut objects = site.gateway.objects.lock();
+        let link = objects.remove(&format!("/v1/a/b/{key}")).unwrap();
+        objects.insert(format!("/v1/a/b/{key}?symlink=get"), link);
+        if key == "link" {
+            objects.insert("/v1/a/b/link".into(), vec![("x-timestamp", "1".into())]);
+        }
+    }
+    site.pass().await;
+    let deleted = site.gateway.asked("DELETE");
+    assert_eq!(deleted, ["DELETE /v1/a/b/dangling", "DELETE /v1/a/b/link"]);
+}
+
+/// The current version may be a link, too: what the key shows is asked of the link to it.
+#[tokio::test]
+async fn a_version_that_is_a_symbolic_link_expires() {
+    let mut site = Site::new(10);
+    site.versioned("b", expires(1));
+    let id = versions::version(&site, DAY + 20, true, "t")
+        .split_once('=')
+        .unwrap()
+        .1
+        .to_owned();
+    let shown = [("", "null"), ("?symlink=get", id.as_str())];
+    for (query, id) in shown {
+        let headers = vec![("x-object-version-id", id.to_owned())];
+        site.gateway.objects.lock().insert(format!("/v1/a/b/k{query}"), headers);
+    }
+    assert_eq!(site.pass().await, (1, 0));
+    assert_eq!(site.gateway.asked("DELETE"), ["DELETE /v1/a/b/k"]);
+}
+
 fn ends_uploads() -> LifecycleRule {
     LifecycleRule {
         is_enabled: true,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use vocabulary::Timestamp;
 
 /// A version of `k` that is so old, and its row.
-fn version(site: &Site, age: u64, is_latest: bool, kind: &str) -> String {
+pub fn version(site: &Site, age: u64, is_latest: bool, kind: &str) -> String {
     let id = Timestamp::from_seconds(now() - age).normal();
     let row = json!({"name": "k", "version_id": id, "bytes": 1, "is_latest": is_latest, "content_type": kind});
     site.put("b", row, &format!("?version-id={id}"), age, &[("content-type", kind)]);
