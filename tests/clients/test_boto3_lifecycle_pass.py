@@ -204,6 +204,60 @@ def test_versions(cluster, s3):
     s3.delete_bucket_lifecycle(Bucket=bucket)
 
 
+def databases_of_versions(cluster, bucket):
+    """The databases with the versions of a bucket, into which rows have come that wait beside them."""
+    hidden = f"\0versions\0{bucket}"
+    ring = Ring(str(cluster.etc), ring_name="container")
+    partition, nodes = ring.get_nodes("AUTH_test", hidden)
+    for node in nodes:
+        direct_client.direct_get_container(node, partition, "AUTH_test", hidden)
+    return [path for path in cluster.root.glob("**/containers/*/*/*/*.db") if named(path) == hidden]
+
+
+def test_versions_that_drives_know_otherwise(cluster, s3, tmp_path):
+    """Drives that were away list versions that are gone, and a marker with nothing behind it."""
+    bucket = "differing"
+    s3.create_bucket(Bucket=bucket)
+    s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    ids = [s3.put_object(Bucket=bucket, Key="kept", Body=b"x")["VersionId"] for _ in range(6)]
+    time.sleep(1.5)  # their rows come
+    databases = databases_of_versions(cluster, bucket)
+    assert len(databases) == 3
+    saved = snapshot(databases[0], tmp_path / "saved")
+    for gone in ids[3:5]:
+        s3.delete_object(Bucket=bucket, Key="kept", VersionId=gone)
+    s3.put_object(Bucket=bucket, Key="marked", Body=b"x")
+    time.sleep(1.5)
+    databases_of_versions(cluster, bucket)
+    for away in databases[:2]:
+        put_back(saved, away)
+    s3.delete_object(Bucket=bucket, Key="marked")
+    put(s3, bucket, rule("kept", filter={"Prefix": "kept"}, NoncurrentVersionExpiration={"NoncurrentDays": 1, "NewerNoncurrentVersions": 2}),
+        rule("markers", filter={"Prefix": "marked"}, Expiration={"ExpiredObjectDeleteMarker": True}))
+    wait_a_day()
+    outputs = [one_pass(cluster) for _ in range(4)]  # any of the databases is listed
+    assert all("0 markers" in output for output in outputs), outputs
+    assert sum(" 1 older versions" in output for output in outputs) == 1, outputs
+    for version in (ids[1], ids[2], ids[5]):
+        assert s3.get_object(Bucket=bucket, Key="kept", VersionId=version)["Body"].read() == b"x"
+    assert code_of(s3.get_object, Bucket=bucket, Key="kept", VersionId=ids[0]) == "NoSuchVersion"
+    s3.delete_bucket_lifecycle(Bucket=bucket)
+
+
+def test_symbolic_links(cluster, s3):
+    """They go by their own age, whatever they lead to."""
+    s3.create_bucket(Bucket="links")
+    own = Client(cluster.auth_url)
+    for name, target in (("log/link", "links/kept"), ("log/dangling", "links/none")):
+        own.put("links", name, headers={"X-Symlink-Target": target})
+    wait_a_day()
+    s3.put_object(Bucket="links", Key="kept", Body=b"x")
+    put(s3, "links", rule("log", filter={"Prefix": "log/"}, Expiration=days(1)))
+    assert "2 expired" in one_pass(cluster)
+    assert keys(s3, "links") == ["kept"]
+    s3.delete_bucket_lifecycle(Bucket="links")
+
+
 def test_a_bucket_whose_versions_are_suspended(cluster, s3):
     """A version that expires becomes an older one behind a marker, so that its turn comes; what is no version goes for good."""
     bucket = "suspended"
