@@ -56,7 +56,7 @@ options! {
         interval: Duration = "300",
         /// Seconds between log lines about the progress of a long pass.
         report_interval: Duration = "300",
-        /// How often a request that fails is tried.
+        /// How often listing the queue is tried when it fails. A deletion is tried once in a pass.
         request_tries: u32 = "3",
         /// Objects that are deleted at the same time.
         concurrency: usize = "1",
@@ -103,7 +103,7 @@ options! {
         interval: Duration = "30",
         /// Seconds for which an object that cannot be found is looked for again.
         reclaim_age: Duration = "604800",
-        /// How often a request that fails is tried.
+        /// How often listing the queue is tried when it fails. An object is tried once in a pass.
         request_tries: u32 = "3",
         /// Objects that are moved at the same time.
         concurrency: usize = "1",

@@ -167,7 +167,7 @@ impl InternalClient {
         }
     }
 
-    /// The same client, for what is not tried again: the next pass does it.
+    /// The same, which tries nothing again: for what the next pass asks for anyway, so that others need not wait.
     pub(crate) fn once(&self) -> Self {
         Self {
             tries: 1,

@@ -45,6 +45,7 @@ mod database_replicator;
 mod database_stamp;
 mod disks;
 mod drive_watch;
+mod failure_memory;
 mod faults;
 mod frame;
 mod internal_client;

@@ -11,6 +11,7 @@
 
 mod record;
 
+use crate::failure_memory::FailureMemory;
 use crate::internal_client::{InternalClient, InternalRequest, UnexpectedStatus, is_of_object};
 use crate::peer_failures::PeerFailures;
 use crate::ring_client::{NodeResponse, RingClient, context_of};
@@ -58,12 +59,16 @@ pub struct ReconcilerOptions {
 pub struct ContainerReconciler {
     world: World,
     client: InternalClient,
+    /// For what the next pass tries again.
+    once: InternalClient,
     containers: RingClient,
     options: ReconcilerOptions,
     /// `None` between passes.
     pass: Option<Pass>,
     oldest: Option<Timestamp>,
     failures: PeerFailures,
+    /// Of requests about a policy's objects, in this pass.
+    failing: FailureMemory<PolicyIndex>,
 }
 
 /// What is left of a pass.
@@ -89,12 +94,14 @@ impl ContainerReconciler {
     pub fn new(world: World, client: InternalClient, containers: RingClient, options: ReconcilerOptions) -> Self {
         Self {
             world,
+            once: client.once(),
             client,
             containers,
             options,
             pass: None,
             oldest: None,
             failures: PeerFailures::new(NAME),
+            failing: FailureMemory::default(),
         }
     }
 
@@ -184,34 +191,46 @@ impl ContainerReconciler {
 
     /// Puts one object where it belongs.
     async fn reconcile(&self, container: &str, record: &Record) -> Result<(), Later> {
-        self.check_known(record.policy)?;
+        self.check_policy(record.policy)?;
         let Some(right) = self.right_policy(&record.path).await else {
             return Err(Later("unable to determine the destination policy".to_owned()));
         };
         if right != record.policy {
-            self.check_known(right)?;
+            self.check_policy(right)?;
             self.move_object(record, right).await?;
         }
         self.take_out(container, record).await
     }
 
-    /// The gateway would look for servers of any policy again and again.
-    fn check_known(&self, policy: PolicyIndex) -> Result<(), Later> {
-        if self.options.policies.get(policy).is_some() {
-            return Ok(());
+    /// The gateway would look for servers of any policy again and again, and wait for those that are down.
+    fn check_policy(&self, policy: PolicyIndex) -> Result<(), Later> {
+        if self.options.policies.get(policy).is_none() {
+            return Err(Later(format!("swift.conf has no policy {policy}")));
         }
-        Err(Later(format!("swift.conf has no policy {policy}")))
+        match self.failing.leaves_out(&policy) {
+            true => Err(Later(format!(
+                "the servers of policy {policy} have failed several times in this pass"
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// Remembers whether servers of `policy` could answer.
+    fn noted<T>(&self, policy: PolicyIndex, answer: Result<T, UnexpectedStatus>) -> Result<T, Later> {
+        let failed = answer.as_ref().is_err_and(|error| error.status >= 500);
+        self.failing.note(policy, failed);
+        Ok(answer?)
     }
 
     async fn move_object(&self, record: &Record, right: PolicyIndex) -> Result<(), Later> {
         let head = at(InternalRequest::new(Method::HEAD, record.path.clone()), right);
-        let there = self.client.ask(&head, &[2, 4]).await?;
+        let there = self.noted(right, self.once.ask(&head, &[2, 4]).await)?;
         let there = found(there.status(), there.headers());
         let (step, source) = match judge_destination(record, there) {
             Some(step) => (step, None),
             None => {
                 let get = at(InternalRequest::new(Method::GET, record.path.clone()), record.policy);
-                let source = self.client.ask(&get, &[2, 4]).await?;
+                let source = self.noted(record.policy, self.once.ask(&get, &[2, 4]).await)?;
                 let too_old = self.is_too_old(record.at.as_f64());
                 let here = found(source.status(), source.headers());
                 (judge_source(record, here, too_old), Some(source))
@@ -224,7 +243,7 @@ impl ContainerReconciler {
                 let mut put = InternalRequest::new(Method::PUT, record.path.clone());
                 put.headers = copied(&head.headers);
                 let put = at(put.at(time), right);
-                self.client.upload(&put, body, &[2]).await?;
+                self.noted(right, self.once.upload(&put, body, &[2]).await)?;
                 tracing::debug!("{NAME}: {path} moved from policy {wrong} to policy {right}");
             }
             (Move::Delete(time), _) => {
@@ -232,7 +251,7 @@ impl ContainerReconciler {
                     InternalRequest::new(Method::DELETE, record.path.clone()).at(time),
                     right,
                 );
-                self.client.tell(&delete, &[2, 404]).await?;
+                self.noted(right, self.once.tell(&delete, &[2, 404]).await)?;
             }
             (Move::CleanUp, _) => {}
             (Move::GiveUp, _) => {
@@ -248,7 +267,7 @@ impl ContainerReconciler {
             InternalRequest::new(Method::DELETE, record.path.clone()).at(later(record.at, 1)),
             wrong,
         );
-        self.client.tell(&clean, &[2, 404]).await?;
+        self.noted(wrong, self.once.tell(&clean, &[2, 404]).await)?;
         Ok(())
     }
 
@@ -393,6 +412,7 @@ impl UpkeepJob for ContainerReconciler {
         } else {
             self.oldest = pass.oldest_left;
             self.failures.report();
+            self.failing.clear();
             return UpkeepStep::PassOver;
         }
         self.pass = Some(pass);

@@ -7,7 +7,7 @@
 //! time than configured; what is remembered of containers and servers (`learnt.rs`) ends with the pass.
 //! Deliberately absent: rows of the queue, refusals and what they mean.
 
-use super::learnt::{ExpirerKnowledge, ServerAddress};
+use super::learnt::{ExpirerKnowledge, KnownContainer, ServerAddress};
 use super::tasks::Task;
 use super::{CLOCKS_DIFFER, TOO_EARLY};
 use crate::internal_client::{InternalClient, InternalRequest, is_among};
@@ -110,12 +110,30 @@ impl ObjectServers {
         }
         let answered = tasks.iter().zip(&answers).zip(replicas);
         answered
-            .map(|((task, statuses), replicas)| BatchOutcome::of(task, statuses, replicas))
+            .map(|((task, statuses), replicas)| match self.has_no_ring(task, known) {
+                true => BatchOutcome::Left,
+                false => BatchOutcome::of(task, statuses, replicas),
+            })
             .collect()
     }
 
+    /// Whether no server can be asked for any object of the task's policy.
+    fn has_no_ring(&self, task: &Task, known: &ExpirerKnowledge) -> bool {
+        let Some(container) = known.container(&container_of(&task.target)) else {
+            return false;
+        };
+        let policy = container.policy;
+        if self.rings.contains_key(&policy) {
+            return false;
+        }
+        let why = format_args!("policy {policy} is not in swift.conf, or its ring is not here; left for a later pass");
+        known.failures.note_item(task.target.path(), why);
+        true
+    }
+
     fn place(&self, number: usize, task: &Task, known: &ExpirerKnowledge) -> Option<ObjectPlace> {
-        let policy = known.policy_of(&container_of(&task.target))?;
+        let container = known.container(&container_of(&task.target));
+        let policy = container.filter(|container| container.is_whole)?.policy;
         let ring = self.rings.get(&policy)?.load_full();
         let (account, container) = (&task.target.account, task.target.container.as_deref()?);
         let hash = self.hash.object(account, container, task.target.object.as_deref()?);
@@ -139,8 +157,8 @@ impl ObjectServers {
         let mut new: Vec<_> = known.not_yet(named).into_iter().collect();
         new.sort_by_cached_key(EntityPath::path);
         let asked = new.into_iter().map(|path| async move {
-            let policy = policy_of(client, &path).await;
-            (path, policy)
+            let container = look_at(client, &path).await;
+            (path, container)
         });
         let asked: Vec<_> = asked.collect();
         let found: Vec<_> = iter(asked).buffer_unordered(at_once.max(1)).collect().await;
@@ -328,7 +346,7 @@ impl DeleteBatches {
     }
 }
 
-fn container_of(target: &EntityPath) -> EntityPath {
+pub(super) fn container_of(target: &EntityPath) -> EntityPath {
     EntityPath {
         object: None,
         ..target.clone()
@@ -358,16 +376,17 @@ fn texts(headers: HeaderMap) -> Vec<(String, String)> {
     headers.iter().filter_map(text).collect()
 }
 
-/// The policy of a container that is there and whole.
-async fn policy_of(client: &InternalClient, path: &EntityPath) -> Option<PolicyIndex> {
+/// What a gateway says of a container that is there.
+async fn look_at(client: &InternalClient, path: &EntityPath) -> Option<KnownContainer> {
     let response = client
         .ask(&InternalRequest::new(Method::HEAD, path.clone()), &[2])
         .await
         .ok()?;
     let header = |name: HeaderName| response.headers().get(name)?.to_str().ok();
-    let is_whole = matches!(header(X_SHARDING_STATE), None | Some("unsharded"));
-    let policy = header(X_POLICY_INDEX)?.parse().ok()?;
-    is_whole.then_some(PolicyIndex(policy))
+    Some(KnownContainer {
+        policy: PolicyIndex(header(X_POLICY_INDEX)?.parse().ok()?),
+        is_whole: matches!(header(X_SHARDING_STATE), None | Some("unsharded")),
+    })
 }
 
 /// What became of a task whose servers were asked in batches.
@@ -375,8 +394,8 @@ async fn policy_of(client: &InternalClient, path: &EntityPath) -> Option<PolicyI
 pub(super) enum BatchOutcome {
     /// Its row can go.
     Finished,
-    /// By the clock of a server it is not due.
-    Early,
+    /// Not now: by the clock of a server it is not due, or its policy has no servers here.
+    Left,
     /// The gateway has to be asked.
     Unclear,
 }
@@ -385,7 +404,7 @@ impl BatchOutcome {
     fn of(task: &Task, statuses: &[u16], replicas: usize) -> Self {
         match is_done(task, statuses, replicas) {
             true => Self::Finished,
-            false if statuses.contains(&TOO_EARLY) => Self::Early,
+            false if statuses.contains(&TOO_EARLY) => Self::Left,
             false => Self::Unclear,
         }
     }

@@ -1,10 +1,11 @@
 //! What the expirer learns in a pass: of containers their policy, of object servers whether they take deletions in
-//! batches.
+//! batches, of policies whether the gateway can delete anything of theirs.
 //!
 //! Always holds: no more than [`MOST_CONTAINERS`] are remembered; a server that did not take a batch is not sent
 //! another for [`ASK_AGAIN`], twice as long each time that it refuses, and then asked by one with an empty batch first.
 
 use super::NAME;
+use crate::failure_memory::FailureMemory;
 use crate::peer_failures::PeerFailures;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -25,9 +26,26 @@ pub(super) type ServerAddress = (String, u16);
 pub(super) struct ExpirerKnowledge {
     /// What did not get done, for the log.
     pub(super) failures: PeerFailures,
-    /// The policy of each container; `None` where it takes a gateway to delete something.
-    containers: Mutex<HashMap<EntityPath, Option<PolicyIndex>>>,
+    containers: Mutex<HashMap<EntityPath, Option<KnownContainer>>>,
     servers: Mutex<HashMap<ServerAddress, Standing>>,
+    /// Deletions through the gateway that failed.
+    pub(super) gateway: FailureMemory<FailureScope>,
+}
+
+/// A container that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KnownContainer {
+    pub(super) policy: PolicyIndex,
+    /// It is not spread over shards: its objects can be deleted at their servers.
+    pub(super) is_whole: bool,
+}
+
+/// What failures have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum FailureScope {
+    Policy(PolicyIndex),
+    /// Of no known policy.
+    Container(EntityPath),
 }
 
 impl Default for ExpirerKnowledge {
@@ -36,6 +54,7 @@ impl Default for ExpirerKnowledge {
             failures: PeerFailures::new(NAME),
             containers: Mutex::default(),
             servers: Mutex::default(),
+            gateway: FailureMemory::default(),
         }
     }
 }
@@ -60,13 +79,21 @@ impl ExpirerKnowledge {
     }
 
     /// Remembers of containers what was found.
-    pub(super) fn learn(&self, found: Vec<(EntityPath, Option<PolicyIndex>)>) {
+    pub(super) fn learn(&self, found: Vec<(EntityPath, Option<KnownContainer>)>) {
         self.containers.lock().extend(found);
     }
 
-    /// The policy of a container whose objects can be deleted at their servers.
-    pub(super) fn policy_of(&self, container: &EntityPath) -> Option<PolicyIndex> {
-        *self.containers.lock().get(container)?
+    /// What is known of a container, if it is there.
+    pub(super) fn container(&self, path: &EntityPath) -> Option<KnownContainer> {
+        *self.containers.lock().get(path)?
+    }
+
+    /// With what a deletion in this container fails.
+    pub(super) fn scope(&self, container: EntityPath) -> FailureScope {
+        match self.container(&container) {
+            Some(known) => FailureScope::Policy(known.policy),
+            None => FailureScope::Container(container),
+        }
     }
 
     /// Whether a server is to be asked what it takes; the others then go on without it.

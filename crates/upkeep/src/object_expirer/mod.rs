@@ -19,8 +19,8 @@ mod tasks;
 use crate::internal_client::{InternalClient, InternalRequest};
 use crate::ring_client::RingClient;
 use crate::{PassProgress, ReconFile, UpkeepJob, UpkeepStep};
-use delete_batches::BatchOutcome;
 pub use delete_batches::ObjectServers;
+use delete_batches::{BatchOutcome, container_of};
 use futures_util::StreamExt;
 use futures_util::stream;
 use http::Method;
@@ -75,6 +75,8 @@ pub struct ExpirerOptions {
 pub struct ObjectExpirer {
     world: World,
     client: InternalClient,
+    /// For what the next pass tries again.
+    once: InternalClient,
     containers: RingClient,
     /// For deletions in batches; `None` where all go through the gateway.
     objects: Option<ObjectServers>,
@@ -153,6 +155,7 @@ impl ObjectExpirer {
     pub fn new(world: World, client: InternalClient, containers: RingClient, options: ExpirerOptions) -> Self {
         Self {
             world,
+            once: client.once(),
             client,
             containers,
             objects: None,
@@ -198,11 +201,26 @@ impl ObjectExpirer {
         UpkeepStep::Did { done, failed }
     }
 
-    /// First the objects, then the rows of the tasks that are finished.
+    /// First the objects, then the rows of finished tasks: those of the batches do not wait for the gateway.
     async fn carry_out(&self, tasks: &[Task], known: &ExpirerKnowledge, at_once: usize) -> StepPart {
         let mut part = StepPart::default();
+        let (resolved, others) = self.delete_in_batches(tasks, known, at_once).await;
+        self.finish(resolved, &mut part, known, at_once).await;
+        let resolved = self.delete_singly(others, known, at_once).await;
+        self.finish(resolved, &mut part, known, at_once).await;
+        part
+    }
+
+    /// Takes out the rows of what is finished.
+    async fn finish(
+        &self,
+        tasks: Vec<(&Task, TaskOutcome)>,
+        part: &mut StepPart,
+        known: &ExpirerKnowledge,
+        at_once: usize,
+    ) {
         let mut finished: BTreeMap<&str, Vec<&Task>> = BTreeMap::new();
-        for (task, fate) in self.delete_all(tasks, known, at_once).await {
+        for (task, fate) in tasks {
             match fate {
                 TaskOutcome::Finished => finished.entry(&task.queue).or_default().push(task),
                 TaskOutcome::Left => part.leave([task]),
@@ -220,34 +238,48 @@ impl ObjectExpirer {
                 false => part.leave(tasks),
             }
         }
-        part
     }
 
-    async fn delete_all<'a>(
+    /// What became of those that batches have resolved, and the others.
+    async fn delete_in_batches<'a>(
         &self,
         tasks: &'a [Task],
         known: &ExpirerKnowledge,
         at_once: usize,
-    ) -> Vec<(&'a Task, TaskOutcome)> {
-        let clock = &self.world.clock;
-        let began = clock.elapsed();
-        let finished = match &self.objects {
-            Some(servers) => servers.delete(tasks, &self.client, known, at_once).await,
-            None => vec![BatchOutcome::Unclear; tasks.len()],
+    ) -> (Vec<(&'a Task, TaskOutcome)>, Vec<&'a Task>) {
+        let Some(servers) = &self.objects else {
+            return (vec![], tasks.iter().collect());
         };
-        let in_batches = clock.elapsed().saturating_sub(began);
-        let fates = tasks.iter().zip(finished).map(|(task, finished)| async move {
-            let began = clock.elapsed();
-            let fate = match finished {
+        let began = self.world.clock.elapsed();
+        let outcomes = servers.delete(tasks, &self.once, known, at_once).await;
+        let took = self.world.clock.elapsed().saturating_sub(began);
+        let (mut resolved, mut others) = (vec![], vec![]);
+        for (task, outcome) in tasks.iter().zip(outcomes) {
+            let fate = match outcome {
                 BatchOutcome::Finished => TaskOutcome::Finished,
-                BatchOutcome::Early => TaskOutcome::Left,
-                BatchOutcome::Unclear => self.delete(task, known).await,
-            };
-            let took = match finished {
-                BatchOutcome::Finished | BatchOutcome::Early => in_batches,
-                BatchOutcome::Unclear => clock.elapsed().saturating_sub(began),
+                BatchOutcome::Left => TaskOutcome::Left,
+                BatchOutcome::Unclear => {
+                    others.push(task);
+                    continue;
+                }
             };
             self.count(fate, took);
+            resolved.push((task, fate));
+        }
+        (resolved, others)
+    }
+
+    /// Asks the gateway for each.
+    async fn delete_singly<'a>(
+        &self,
+        tasks: Vec<&'a Task>,
+        known: &ExpirerKnowledge,
+        at_once: usize,
+    ) -> Vec<(&'a Task, TaskOutcome)> {
+        let fates = tasks.into_iter().map(|task| async move {
+            let began = self.world.clock.elapsed();
+            let fate = self.delete(task, known).await;
+            self.count(fate, self.world.clock.elapsed().saturating_sub(began));
             (task, fate)
         });
         let fates: Vec<_> = fates.collect();
@@ -275,13 +307,21 @@ impl ObjectExpirer {
     }
 
     async fn delete(&self, task: &Task, known: &ExpirerKnowledge) -> TaskOutcome {
+        let scope = known.scope(container_of(&task.target));
+        if known.gateway.leaves_out(&scope) {
+            known.failures.note_item(task.target.path(), OTHERS_FAILED);
+            return TaskOutcome::Left;
+        }
         let due = task.due.normal();
         let ask = InternalRequest::new(Method::DELETE, task.target.clone()).with(X_TIMESTAMP, &due);
         let ask = match task.is_async {
             true => ask,
             false => ask.with(X_IF_DELETE_AT, &due).with(X_CLEAN_QUEUE, "no"),
         };
-        let Err(error) = self.client.tell(&ask, hoped(task)).await else {
+        let answer = self.once.tell(&ask, hoped(task)).await;
+        let failed = answer.as_ref().is_err_and(|error| error.status >= 500);
+        known.gateway.note(scope, failed);
+        let Err(error) = answer else {
             return TaskOutcome::Finished;
         };
         let age = self.world.clock.now().as_f64() - task.due.as_f64();
@@ -322,6 +362,10 @@ impl ObjectExpirer {
 const TOO_EARLY: u16 = 425;
 /// What that means.
 const CLOCKS_DIFFER: &str = "by the object server's clock this has not expired; one of the two clocks is wrong";
+
+/// Why a task was not tried.
+const OTHERS_FAILED: &str =
+    "its policy's or container's servers have failed several times in this pass; left for the next";
 
 /// Answers to a deletion after which there is nothing left to do: an object with something newer in its place (409) has
 /// been seen to.

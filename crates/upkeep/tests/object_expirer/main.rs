@@ -6,200 +6,25 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod failing_policies;
+mod site;
 
 use arc_swap::ArcSwap;
-use common::{Fake, Log, pass, ring_client};
-use http::{Method, Request};
+use common::{Log, pass, ring_client};
 use parking_lot::Mutex;
-use peer::deletes::{OneDelete, decode, encode_statuses};
-use peer::{Address, Body, Call, HttpService, PartitionTarget, Peers, Response, Service};
+use peer::Peers;
+use peer::deletes::{decode, encode_statuses};
 use placement::{Device, Ring, RingBuilder};
+use site::{Servers, Site, ago, site, with_servers};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use upkeep::{Delays, ExpirerOptions, InternalClient, ObjectExpirer, ObjectServers, UpkeepJob};
+use upkeep::{ObjectServers, UpkeepJob};
 use vocabulary::{PolicyIndex, Timestamp};
 use world::World;
-
-/// A cluster as the expirer sees it.
-#[derive(Default)]
-struct Cluster {
-    /// Rows of the queue: container, name, content type.
-    queue: Mutex<Vec<(String, String, &'static str)>>,
-    /// What DELETE of a path is answered, instead of 204.
-    answers: BTreeMap<&'static str, u16>,
-    deleted: Mutex<Vec<String>>,
-    /// The containers of the queue that were listed, in the order of the asking.
-    listed: Mutex<Vec<String>>,
-}
-
-#[async_trait::async_trait]
-impl HttpService for Cluster {
-    async fn serve(&self, request: Request<Body>, _: SocketAddr) -> Response {
-        let path = request.uri().path().to_owned();
-        let (status, body) = match *request.method() {
-            Method::HEAD => return self.head(&path),
-            Method::GET => (200, self.list(&path, request.uri().query().unwrap())),
-            _ => {
-                let headers = request.headers();
-                let text = |name: &str| headers.get(name).map_or("-", |value| value.to_str().unwrap());
-                let (time, only) = (text("x-timestamp"), text("x-if-delete-at"));
-                let clean = text("x-backend-clean-expiring-object-queue");
-                self.deleted.lock().push(format!("{path} {time} {only} {clean}"));
-                (self.answers.get(path.as_str()).copied().unwrap_or(204), String::new())
-            }
-        };
-        let mut response = Response::new(Body::whole(body));
-        *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
-        response
-    }
-}
-
-impl Cluster {
-    /// A container of policy 7; `far` is spread over shards, and there is no `lost`.
-    fn head(&self, path: &str) -> Response {
-        let mut response = Response::new(Body::empty());
-        let state = if path.ends_with("/far") { "sharded" } else { "unsharded" };
-        if path.ends_with("/lost") {
-            *response.status_mut() = http::StatusCode::NOT_FOUND;
-        }
-        let headers = response.headers_mut();
-        headers.insert("x-backend-sharding-state", state.parse().unwrap());
-        headers.insert("x-backend-storage-policy-index", "7".parse().unwrap());
-        response
-    }
-
-    fn list(&self, path: &str, query: &str) -> String {
-        let (first, marker) = query.split_once("&marker=").unwrap();
-        let limit = first.split_once("&limit=").map(|(_, limit)| limit.parse().unwrap());
-        let marker = vocabulary::names::unquote(marker).unwrap();
-        let container = path
-            .strip_prefix("/v1/.expiring_objects")
-            .unwrap()
-            .trim_start_matches('/');
-        self.listed.lock().push(container.to_owned());
-        let queue = self.queue.lock();
-        let mut names: Vec<(String, &str)> = match container {
-            "" => queue.iter().map(|row| (row.0.clone(), "")).collect(),
-            _ => queue
-                .iter()
-                .filter(|row| row.0 == container)
-                .map(|row| (row.1.clone(), row.2))
-                .collect(),
-        };
-        names.sort();
-        names.dedup();
-        let rows = names.iter().filter(|(name, _)| *name > marker);
-        let rows = rows.take(limit.unwrap_or(usize::MAX));
-        let rows = rows.map(|(name, kind)| serde_json::json!({"name": name, "content_type": kind}));
-        serde_json::Value::Array(rows.collect()).to_string()
-    }
-}
-
-/// Object servers that take deletions in batches.
-#[derive(Default)]
-struct Servers {
-    /// What they answer about an object instead of 204, and on a device.
-    answers: BTreeMap<(&'static str, &'static str), u16>,
-    /// They do not know the verb.
-    are_foreign: bool,
-    /// They begin to answer, and never end.
-    stall: bool,
-    /// Devices and what they were asked, the empty batches left out.
-    received: Mutex<Vec<(String, Vec<OneDelete>)>>,
-}
-
-#[async_trait::async_trait]
-impl Service for Servers {
-    async fn call(&self, call: Call) -> Response {
-        let call = call.into_raw();
-        assert_eq!(call.headers["x-backend-storage-policy-index"], "7");
-        let Address::Partition(PartitionTarget { device, .. }) = call.address else {
-            panic!("{:?}", call.address)
-        };
-        let asked = decode(&call.body.collect(1 << 20).await.unwrap()).unwrap();
-        let status = |one: &OneDelete| {
-            let answer = self.answers.get(&(one.path.object.as_deref().unwrap(), &*device));
-            answer.copied().unwrap_or(204)
-        };
-        let mut response = Response::new(Body::whole(encode_statuses(
-            &asked.iter().map(status).collect::<Vec<_>>(),
-        )));
-        if self.are_foreign {
-            *response.status_mut() = http::StatusCode::METHOD_NOT_ALLOWED;
-        }
-        if self.stall && !asked.is_empty() {
-            let silence = futures_util::stream::pending();
-            response = Response::new(Body::stream(silence, Some(100)));
-        }
-        if !asked.is_empty() {
-            self.received.lock().push((device.to_string(), asked));
-        }
-        response
-    }
-}
-
-/// The same site with object servers that can be reached.
-fn with_servers(mut site: Site, servers: &Arc<Servers>) -> Site {
-    let containers = ring_client(&site.fake);
-    let mut peers = Peers::new(World::real());
-    peers.register("127.0.0.2", 6299, servers.clone());
-    site.expirer = site.expirer.in_batches(ObjectServers {
-        rings: BTreeMap::from([(PolicyIndex(7), containers.ring.clone())]),
-        containers: containers.ring,
-        hash: containers.hash,
-        peers: Arc::new(peers),
-        timeouts: containers.timeouts,
-    });
-    site
-}
-
-struct Site {
-    cluster: Arc<Cluster>,
-    fake: Arc<Fake>,
-    expirer: ObjectExpirer,
-}
-
-fn site(
-    rows: &[(String, &'static str)],
-    answers: &[(&'static str, u16)],
-    change: impl FnOnce(&mut ExpirerOptions),
-) -> Site {
-    let queue = rows
-        .iter()
-        .map(|(name, kind)| ("0000086400".to_owned(), name.clone(), *kind));
-    let cluster = Arc::new(Cluster {
-        queue: Mutex::new(queue.collect()),
-        answers: answers.iter().copied().collect(),
-        deleted: Mutex::default(),
-        listed: Mutex::default(),
-    });
-    let fake = Arc::new(Fake::default());
-    let mut options = ExpirerOptions {
-        account: ".expiring_objects".into(),
-        concurrency: 2,
-        per_second: 0.0,
-        processes: 0,
-        process: 0,
-        reclaim_age: Duration::from_secs(604_800),
-        report_interval: Duration::from_secs(300),
-        listing_limit: 10_000,
-        delays: Delays::default(),
-        idle: false,
-    };
-    change(&mut options);
-    let client = InternalClient::new(World::real(), cluster.clone(), "test", 1);
-    let expirer = ObjectExpirer::new(World::real(), client, ring_client(&fake), options);
-    Site { cluster, fake, expirer }
-}
-
-fn ago(seconds: u64) -> u64 {
-    World::real().clock.now().seconds() - seconds
-}
 
 #[tokio::test]
 async fn what_is_due_goes_and_then_its_row() {
