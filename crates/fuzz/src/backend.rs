@@ -88,8 +88,18 @@ pub(crate) fn replicate(bytes: &[u8]) {
 /// Many deletions in one body.
 pub(crate) fn deletes(bytes: &[u8]) {
     if let Some(list) = deletes::decode(bytes) {
-        assert!(list.len() <= deletes::MOST_DELETES);
-        assert_eq!(deletes::decode(&deletes::encode(&list)), Some(list));
+        assert!(list.requests.len() <= deletes::MOST_DELETES);
+        let again = match list.only_checks {
+            true => deletes::encode_check(&list.requests),
+            false => deletes::encode(&list.requests),
+        };
+        assert_eq!(deletes::decode(&again), Some(list));
+    }
+    if let Some(checked) = deletes::decode_checked(bytes, 3) {
+        assert_eq!(
+            deletes::decode_checked(&deletes::encode_checked(&checked), 3),
+            Some(checked)
+        );
     }
     if let Some(statuses) = deletes::decode_statuses(bytes, 3) {
         assert_eq!(

@@ -33,6 +33,7 @@ mod clock_question;
 mod constraints;
 mod container;
 mod content_type;
+mod expiring_delete;
 mod expiry;
 mod fan;
 mod fan_out;

@@ -10,11 +10,11 @@ use crate::fan_out::{self, MakeCall};
 use crate::located::{LocatedObject, Updates, forwarded_headers, locate};
 use crate::resume::Reading;
 use crate::shared::{Shared, VERBS, method_not_allowed};
-use crate::{content_type, multi_range, put_object, resume};
+use crate::{content_type, expiring_delete, multi_range, put_object, resume};
 use http::header::{CONNECTION, DATE, HeaderValue, SERVER, TRANSFER_ENCODING};
 use http::{HeaderName, Method};
-use peer::message::header_names::X_OPEN_EXPIRED;
-use peer::message::{DeleteObject, HeaderField, Message, PostObject, ReadObject};
+use peer::message::header_names::{X_IF_DELETE_AT, X_OPEN_EXPIRED};
+use peer::message::{DeleteObject, Message, PostObject, ReadObject};
 use request_pipeline::{ClientRequest, InfoSource, Response, WriteTimeSlot, reply};
 use std::sync::Arc;
 use vocabulary::EntityPath;
@@ -158,6 +158,11 @@ async fn write(
     deletion: Option<u64>,
 ) -> Result<Vec<Reply>, Response> {
     let mut time = shared.write_time_of(request)?;
+    // A server without the object takes no note of a deletion on a condition.
+    let is_conditional = request.method == Method::DELETE && request.headers.contains_key(X_IF_DELETE_AT);
+    if is_conditional && let Some(refusal) = expiring_delete::refusal(shared, request, object, time.timestamp).await {
+        return Err(refusal);
+    }
     let mut headers = forwarded_headers(request);
     let context = context_of(request, &mut headers);
     let (timestamp, policy, target) = (time.timestamp.into(), object.policy.into(), target(object.path.clone()));
@@ -177,9 +182,6 @@ async fn write(
     };
     let (question, at) = (Question::new(context, message), object.route.clone());
     let updates = Updates::of(shared, object, deletion);
-    // A server without the object takes no note of a deletion on a condition.
-    let is_conditional =
-        matches!(&question.message, Message::DeleteObject(delete) if delete.if_delete_at != HeaderField::Absent);
     let mut make_call: MakeCall = Arc::new(move |replica, node| {
         let mut call = question.call(&at, node);
         updates.add_to(&mut call.message, replica, &call.context);

@@ -22,6 +22,7 @@ use http::{HeaderValue, StatusCode};
 use object_engine::rules::{FileName, FilePart};
 use object_engine::{EngineError, ObjectKey, OpenOptions};
 use peer::Response;
+use peer::deletes::CheckedDelete;
 use peer::message::header_names::{X_BACKEND_CONTENT_TYPE, X_BACKEND_TIMESTAMP};
 use peer::message::{HeaderField, RowChange};
 use std::sync::Arc;
@@ -51,6 +52,31 @@ pub(crate) async fn delete_batch(
     let (outcomes, rows) = device.run(job).await?;
     state.updates.send(rows, &device).await;
     Ok(outcomes)
+}
+
+/// What deletions on one device would come to, in their order; nothing is changed.
+pub(crate) async fn check_batch(
+    state: &Arc<ObjectServerState>,
+    device: &str,
+    lane: Lane,
+    deletions: Vec<Deletion>,
+) -> Result<Vec<CheckedDelete>, Refusal> {
+    let (device, work) = (state.devices.device(device, lane).await?, state.clone());
+    let check = move |device: &ObjectDevice, deletion: &Deletion| match deletion.decide(device, &work) {
+        Ok(outcome) => CheckedDelete {
+            status: outcome.status.as_u16(),
+            tombstone: outcome.left_at,
+        },
+        Err(refusal) => CheckedDelete {
+            status: refusal.status().as_u16(),
+            tombstone: None,
+        },
+    };
+    let job = move |device: &ObjectDevice| {
+        let checked = deletions.iter().map(|deletion| check(device, deletion));
+        Ok::<_, Refusal>(checked.collect())
+    };
+    device.run(job).await
 }
 
 /// Blocks.

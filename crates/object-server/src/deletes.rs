@@ -1,19 +1,20 @@
 //! DELETES: many DELETE requests to one device, as `peer::deletes` draws them.
 //!
 //! One job on the device leaves all tombstones together, and the rows of a container go to its servers in one request.
+//! A list that only checks is answered from what is there.
 //! Always holds: each request is answered as if it had come alone, and not before its tombstone is durable and its
 //! rows are sent or kept; a body that comes too slowly (`min_transfer_rate`) ends; bodies take a bounded part of the
 //! memory.
 //! Deliberately absent: what a deletion is (`delete.rs`), how rows travel (`updates.rs`).
 //! Tests: `tests/listings.rs`, `tests/slow_senders.rs`.
 
-use crate::delete::{Deletion, delete_batch};
+use crate::delete::{Deletion, check_batch, delete_batch};
 use crate::replicate::PartitionAddress;
 use crate::request::ObjectRequest;
 use crate::state::ObjectServerState;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use peer::deletes::{MAX_DELETES, OneDelete, decode, encode_statuses};
+use peer::deletes::{CheckedDelete, MAX_DELETES, OneDelete, decode, encode_checked, encode_statuses};
 use peer::message::{DeleteObject, DeleteObjects, RequestContext};
 use peer::{Body, Response, Target};
 use std::sync::Arc;
@@ -41,10 +42,14 @@ pub(crate) async fn deletes(
         let request = ObjectRequest::delete(context.clone(), message, Lane::Replication, &state.options);
         request.and_then(Deletion::of)
     };
-    let deletions: Vec<Result<Deletion, Refusal>> = asked.into_iter().map(read).collect();
+    let deletions: Vec<Result<Deletion, Refusal>> = asked.requests.into_iter().map(read).collect();
+    if asked.only_checks {
+        let checked = check(state, &device, deletions).await?;
+        return Ok(response(encode_checked(&checked)));
+    }
     let work = state.clone();
     let statuses = run_detached(&state.world, async move { carry_out(&work, &device, deletions).await });
-    Ok(response(&statuses.await?))
+    Ok(response(encode_statuses(&statuses.await?)))
 }
 
 /// One of the requests, as if it had come alone.
@@ -68,17 +73,7 @@ async fn carry_out(
     device: &str,
     wanted: Vec<Result<Deletion, Refusal>>,
 ) -> Result<Vec<u16>, Refusal> {
-    let mut statuses = vec![0; wanted.len()];
-    let (mut numbers, mut deletions) = (vec![], vec![]);
-    for (number, deletion) in wanted.into_iter().enumerate() {
-        match deletion {
-            Ok(deletion) => {
-                deletions.push(deletion);
-                numbers.push(number);
-            }
-            Err(refusal) => statuses[number] = refusal.status().as_u16(),
-        }
-    }
+    let (mut statuses, numbers, deletions) = readable(wanted);
     if deletions.is_empty() {
         return Ok(statuses);
     }
@@ -90,8 +85,46 @@ async fn carry_out(
     Ok(statuses)
 }
 
-fn response(statuses: &[u16]) -> Response {
-    let body = Body::whole(encode_statuses(statuses));
+/// What the deletions would come to.
+async fn check(
+    state: &Arc<ObjectServerState>,
+    device: &str,
+    wanted: Vec<Result<Deletion, Refusal>>,
+) -> Result<Vec<CheckedDelete>, Refusal> {
+    let (statuses, numbers, deletions) = readable(wanted);
+    let unread = |status| CheckedDelete {
+        status,
+        tombstone: None,
+    };
+    let mut checked: Vec<CheckedDelete> = statuses.into_iter().map(unread).collect();
+    if deletions.is_empty() {
+        return Ok(checked);
+    }
+    let outcomes = check_batch(state, device, Lane::Replication, deletions).await?;
+    for (number, outcome) in numbers.into_iter().zip(outcomes) {
+        checked[number] = outcome;
+    }
+    Ok(checked)
+}
+
+/// The statuses of the requests that cannot be read, and the others with their numbers.
+fn readable(wanted: Vec<Result<Deletion, Refusal>>) -> (Vec<u16>, Vec<usize>, Vec<Deletion>) {
+    let mut statuses = vec![0; wanted.len()];
+    let (mut numbers, mut deletions) = (vec![], vec![]);
+    for (number, deletion) in wanted.into_iter().enumerate() {
+        match deletion {
+            Ok(deletion) => {
+                deletions.push(deletion);
+                numbers.push(number);
+            }
+            Err(refusal) => statuses[number] = refusal.status().as_u16(),
+        }
+    }
+    (statuses, numbers, deletions)
+}
+
+fn response(answer: Vec<u8>) -> Response {
+    let body = Body::whole(answer);
     let length = body.length().unwrap_or_default();
     let mut response = empty(StatusCode::OK).map(|_| body);
     let headers = response.headers_mut();

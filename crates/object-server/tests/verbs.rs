@@ -181,6 +181,63 @@ async fn what_expires_later_by_the_servers_clock_is_not_deleted_yet() {
     }
 }
 
+/// What a list of deletions is answered that is only to be checked, and what is there afterwards.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_only_checked_is_not_deleted() {
+    let place = tempfile::tempdir().unwrap();
+    for server in [on_files(place.path()), in_memory()] {
+        let now = world::World::real().clock.now().seconds();
+        let written = format!("{}.00000", now - 1000);
+        let due = now - 10;
+        let stored = [
+            ("x-timestamp", written),
+            ("content-type", "t/t".into()),
+            ("x-delete-at", due.to_string()),
+        ];
+        let put = call("PUT", "sda", &stored).with_body(Body::whole("kept"));
+        assert!(server.call(put.into()).await.status().is_success());
+        let deletion = |path: &str, due: u64| peer::deletes::OneDelete {
+            partition: Partition(1),
+            path: vocabulary::EntityPath::split(path).unwrap(),
+            headers: ["x-timestamp", "x-if-delete-at"]
+                .map(|name| (name.into(), format!("{due}.00000")))
+                .to_vec(),
+        };
+        let asked = [
+            deletion("a/c/o", due),
+            deletion("a/c/o", due - 1),
+            deletion("a/c/none", due),
+            deletion("a/c/o", now + 60),
+        ];
+        let send = async |body| {
+            let batch = peer::message::DeleteObjects::new(PartitionTarget {
+                device: "sda".into(),
+                partition: Partition(0),
+                rest: String::new(),
+            });
+            let batch = peer::Call::new(peer::message::RequestContext::default(), batch).with_body(Body::whole(body));
+            read(server.call(batch).await).await
+        };
+        let answer = send(peer::deletes::encode_check(&asked)).await;
+        let checked = peer::deletes::decode_checked(&answer, 4).unwrap();
+        let statuses: Vec<u16> = checked.iter().map(|one| one.status).collect();
+        assert_eq!(statuses, [204, 412, 404, 425]);
+        let tombstones: Vec<_> = checked.iter().map(|one| one.tombstone.map(|at| at.seconds())).collect();
+        assert_eq!(tombstones, [Some(now - 1000), None, None, None]);
+        let there = server
+            .call(call("HEAD", "sda", &[("x-backend-open-expired", "true".to_owned())]).into())
+            .await;
+        assert_eq!(there.status(), StatusCode::OK);
+        // It is answered the same, once it is not only checked.
+        let answer = send(peer::deletes::encode(&asked)).await;
+        assert_eq!(
+            peer::deletes::decode_statuses(&answer, 4).unwrap(),
+            [204, 412, 404, 425]
+        );
+        assert_eq!(send(peer::deletes::encode_check([])).await, "[]");
+    }
+}
+
 /// OpenStack's replicator removes what rsync has brought here once it has read the answer, whatever that says.
 #[tokio::test]
 async fn what_rsync_brought_in_vain_is_not_answered_to_the_end() {

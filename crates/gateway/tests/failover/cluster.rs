@@ -44,6 +44,11 @@ pub(crate) enum Mood {
     Deleted,
     /// Has a replica of the container that was made later, and is deleted.
     ContainerDeleted,
+    /// Says that it has changed it last at this time, and when that expires.
+    Expires {
+        posted: &'static str,
+        due: &'static str,
+    },
     /// Never had it, and says so as servers of databases do.
     Never,
 }
@@ -89,6 +94,9 @@ impl Service for Node {
             Mood::Unreadable => return described(500, &[("x-backend-one-item-failed", "true")]),
             Mood::Deleted => return described(404, &[("x-backend-timestamp", "1800000000.00000")]),
             Mood::Never => return described(404, &[("x-backend-timestamp", "0000000000.00000")]),
+            Mood::Expires { posted, due } if call.method == Method::HEAD => {
+                return described(200, &[("x-backend-timestamp", posted), ("x-delete-at", due)]);
+            }
             Mood::Hung => std::future::pending::<()>().await,
             _ => {}
         }

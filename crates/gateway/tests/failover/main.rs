@@ -241,6 +241,40 @@ async fn what_no_node_has_is_missing_and_what_nobody_answers_is_unavailable() {
     );
 }
 
+/// Two nodes know of a POST that a third has missed, and would delete what has expired by the older time.
+#[tokio::test]
+async fn the_newest_version_says_when_an_object_expires() {
+    let (due, later) = ("1750000000", "1760000000");
+    let old = Mood::Expires {
+        posted: "1700000000.00000",
+        due,
+    };
+    let extended = Mood::Expires {
+        posted: "1700000001.00000",
+        due: later,
+    };
+    let time = "1750000000.00000";
+    let headers = [("x-if-delete-at", time), ("x-timestamp", time)];
+    for (moods, status) in [
+        ([old, old, old], 204),
+        ([old, old, extended], 412),
+        ([old, extended, extended], 412),
+        ([old, extended, Mood::Broken], 412),
+        ([old, Mood::Broken, Mood::Gone], 503),
+        ([old, old, Mood::Hung], 204),
+        ([old, old, Mood::Never], 204),
+    ] {
+        let cluster = cluster();
+        assert_eq!(cluster.put(&small()).await, 201);
+        for (place, mood) in moods.into_iter().enumerate() {
+            cluster.set(place, mood);
+        }
+        let response = cluster.ask(Method::DELETE, &headers, Body::empty()).await;
+        assert_eq!(response.status(), status, "{moods:?}");
+        assert_eq!(cluster.holders(&small()) == 3, status != 204, "{moods:?}");
+    }
+}
+
 #[tokio::test]
 async fn no_room_for_a_write_keeps_nobody_from_reading() {
     let (cluster, bytes) = (cluster(), small());

@@ -220,6 +220,10 @@ impl Service for Bugged {
                 delete.if_delete_at = HeaderField::Absent;
             }
             (Bug::ExpiresNewerVersions, Message::DeleteObjects(_)) => return status(StatusCode::METHOD_NOT_ALLOWED),
+            // The gateway's look at what there is.
+            (Bug::ExpiresNewerVersions, Message::ReadObject(read)) if read.head_only && read.opens_expired => {
+                return status(StatusCode::NOT_FOUND);
+            }
             (Bug::ExpiresNewerVersions, Message::PutObject(put)) => put.rows.cleans_queue = Some(false),
             (Bug::ForgetsRows, Message::PutObject(put)) => put.rows.containers = UpdateTargets::Absent,
             (Bug::ForgetsRows, Message::PostObject(post)) => post.rows.containers = UpdateTargets::Absent,

@@ -5,7 +5,7 @@
 //! container-updater. Two clients may make a container at once with different policies, which leaves objects to the
 //! container-reconciler. When all is well again the daemons must bring everything to agree within a few rounds
 //! (`agreement.rs`): objects, listings, accounts. A day later tombstones may go and nothing may come back.
-//! Deliberately absent: POST (an expiry that a missed POST removed is lost, see docs/plan.md), sharding, versions.
+//! Deliberately absent: POST, sharding, versions.
 //!
 //! | promise | planted bugs |
 //! |---|---|

@@ -3,20 +3,24 @@
 //! Only where all is as usual: the container is known and whole, every primary of the object is a server that takes
 //! such requests, and more than half of them say the same good thing, as the gateway would want it. Everything else is
 //! left to the gateway, which sees it as if no batch had been sent.
-//! Always holds: no more than [`BATCH`] objects in a request and no more requests to each of the replicas at the same
-//! time than configured; what is remembered of containers and servers (`learnt.rs`) ends with the pass.
-//! Deliberately absent: rows of the queue, refusals and what they mean.
+//! All servers are asked twice: first what a deletion would come to, then, where they agree (`agreement.rs`), for the
+//! deletion. A deletion that a client has asked for needs no agreement.
+//! Always holds: no server deletes what has expired before the others have answered; no more requests to each of the
+//! replicas at the same time than configured; what is remembered of containers and servers (`learnt.rs`) ends with the
+//! pass.
+//! Deliberately absent: which request takes what (`batches.rs`), rows of the queue, refusals.
 
+use super::agreement::{BatchOutcome, ReplicaAnswers};
+use super::batches::{BatchPlace, DeleteBatch, DeleteBatches, TaskReplica, server_of};
 use super::learnt::{ExpirerKnowledge, KnownContainer, ServerAddress};
 use super::tasks::Task;
-use super::{CLOCKS_DIFFER, TOO_EARLY};
 use crate::internal_client::{InternalClient, InternalRequest, is_among};
 use crate::ring_client::{context_of, json_body, target};
 use arc_swap::ArcSwap;
 use futures_util::StreamExt;
 use futures_util::stream::iter;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use peer::deletes::{self, MAX_STATUSES, OneDelete};
+use peer::deletes::{self, CheckedDelete, MAX_STATUSES, OneDelete};
 use peer::message::header_names::{X_POLICY_INDEX, X_SHARDING_STATE};
 use peer::message::{DeleteObject, DeleteObjects, HeaderField, RowTargets, UpdateNode, UpdateTargets};
 use peer::{Body, Call, PartitionTarget, PeerError, Peers, Response, Target, Timeouts};
@@ -25,9 +29,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{EntityPath, HashPrefix, Partition, PolicyIndex, Timestamp};
-
-/// Objects in one request.
-const BATCH: usize = 128;
 
 /// How long the answer to an empty batch is waited for, while everything waits.
 const QUESTION: Duration = Duration::from_secs(5);
@@ -47,15 +48,6 @@ pub struct ObjectServers {
     pub timeouts: Timeouts,
 }
 
-/// A request on its way: for which device, and of which tasks.
-struct DeleteBatch {
-    server: ServerAddress,
-    device: String,
-    policy: PolicyIndex,
-    tasks: Vec<usize>,
-    deletes: Vec<OneDelete>,
-}
-
 /// Where the replicas of a task's object are.
 struct ObjectPlace {
     task: usize,
@@ -68,10 +60,6 @@ impl ObjectPlace {
     fn primaries(&self) -> Vec<&Device> {
         self.ring.primaries(self.partition)
     }
-}
-
-fn server_of(device: &Device) -> ServerAddress {
-    (device.replication_ip.clone(), device.replication_port)
 }
 
 impl ObjectServers {
@@ -89,32 +77,52 @@ impl ObjectServers {
             .collect();
         self.learn_servers(&places, known, at_once).await;
         let takes = |device: &&Device| known.takes_batches(&server_of(device));
-        let mut replicas = vec![0; tasks.len()];
-        let mut batches = DeleteBatches::default();
+        let mut answers = vec![ReplicaAnswers::default(); tasks.len()];
+        let (mut checks, mut deletes) = (DeleteBatches::default(), DeleteBatches::default());
         for place in &places {
-            let primaries = place.primaries();
+            let (primaries, task) = (place.primaries(), &tasks[place.task]);
             if primaries.iter().all(takes) {
-                replicas[place.task] = primaries.len();
-                self.add(place, &primaries, &tasks[place.task], &mut batches);
+                answers[place.task] = ReplicaAnswers::none(primaries.len());
+                let batches = if task.is_async { &mut deletes } else { &mut checks };
+                self.add(place, &primaries, task, batches);
             }
         }
-        let sent = batches.all().into_iter().map(|batch| self.send(batch, known));
-        let mut answers: Vec<Vec<u16>> = vec![vec![]; tasks.len()];
-        // An object is at several servers, which are asked at the same time as those who are asked for each by itself.
-        let copies = replicas.iter().copied().max().unwrap_or_default().max(1);
-        let mut sending = iter(sent).buffer_unordered(at_once.saturating_mul(copies));
-        while let Some((batch, statuses)) = sending.next().await {
-            for (task, status) in batch.tasks.into_iter().zip(statuses) {
-                answers[task].push(status);
-            }
+        let checked = self.send_all(checks.all(true), known, at_once, &mut answers).await;
+        for batch in checked {
+            add_agreed(batch, tasks, &answers, &mut deletes);
         }
-        let answered = tasks.iter().zip(&answers).zip(replicas);
+        self.send_all(deletes.all(false), known, at_once, &mut answers).await;
+        let answered = tasks.iter().zip(&answers);
         answered
-            .map(|((task, statuses), replicas)| match self.has_no_ring(task, known) {
+            .map(|(task, answers)| match self.has_no_ring(task, known) {
                 true => BatchOutcome::Left,
-                false => BatchOutcome::of(task, statuses, replicas),
+                false => BatchOutcome::of(task, answers),
             })
             .collect()
+    }
+
+    /// Sends batches; what their servers answer takes the place of earlier answers.
+    async fn send_all(
+        &self,
+        batches: Vec<DeleteBatch>,
+        known: &ExpirerKnowledge,
+        at_once: usize,
+        answers: &mut [ReplicaAnswers],
+    ) -> Vec<DeleteBatch> {
+        // An object is at several servers, which are asked at the same time as those who are asked for each by itself.
+        let copies = answers.iter().map(|answers| answers.0.len()).max();
+        let at_once = at_once.saturating_mul(copies.unwrap_or_default().max(1));
+        let sent = batches.into_iter().map(|batch| self.send(batch, known));
+        let sent: Vec<_> = sent.collect();
+        let mut sending = iter(sent).buffer_unordered(at_once);
+        let mut done = vec![];
+        while let Some((batch, answered)) = sending.next().await {
+            for (number, TaskReplica { task, replica }) in batch.replicas.iter().enumerate() {
+                answers[*task].0[*replica] = answered.get(number).map(|one| one.status);
+            }
+            done.push(batch);
+        }
+        done
     }
 
     /// Whether no server can be asked for any object of the task's policy.
@@ -165,7 +173,7 @@ impl ObjectServers {
         known.learn(found);
     }
 
-    /// Asks each server that is not known yet with an empty batch.
+    /// Asks each server that is not known yet whether it can check deletions: one that cannot would delete at once.
     async fn learn_servers(&self, places: &[ObjectPlace], known: &ExpirerKnowledge, at_once: usize) {
         let now = self.peers.world().clock.elapsed();
         let mut new: BTreeMap<ServerAddress, DeleteBatch> = BTreeMap::new();
@@ -173,7 +181,7 @@ impl ObjectServers {
             for device in place.primaries() {
                 let server = server_of(device);
                 if known.is_to_be_asked(&server, now) {
-                    let batch = || DeleteBatch::new(device, place.policy);
+                    let batch = || DeleteBatch::question(BatchPlace::of(device, place.policy));
                     new.entry(server).or_insert_with(batch);
                 }
             }
@@ -206,16 +214,21 @@ impl ObjectServers {
                 path: task.target.clone(),
                 headers: texts(message.encode()),
             };
-            batches.add(device, place.policy, place.task, delete);
+            let task = place.task;
+            batches.add(
+                BatchPlace::of(device, place.policy),
+                TaskReplica { task, replica },
+                delete,
+            );
         }
     }
 
-    /// The statuses of all in the batch, or none; whether its server takes batches is noted.
-    async fn send(&self, batch: DeleteBatch, known: &ExpirerKnowledge) -> (DeleteBatch, Vec<u16>) {
-        let statuses = self.ask(&batch, known).await;
+    /// What is answered to all in the batch, or nothing; whether its server takes batches is noted.
+    async fn send(&self, batch: DeleteBatch, known: &ExpirerKnowledge) -> (DeleteBatch, Vec<CheckedDelete>) {
+        let answered = self.ask(&batch, known).await;
         let now = self.peers.world().clock.elapsed();
-        known.note(&batch.server, batch.tasks.is_empty(), statuses.is_some(), now);
-        (batch, statuses.unwrap_or_default())
+        known.note(&batch.server, batch.deletes.is_empty(), answered.is_some(), now);
+        (batch, answered.unwrap_or_default())
     }
 
     /// Sends it. A server may hang up on an idle connection just when this comes (RFC 9112, 9.3.1), so that it is sent
@@ -237,11 +250,11 @@ impl ObjectServers {
                 rest: String::new(),
             })
         };
-        let body = Body::whole(deletes::encode(&batch.deletes));
+        let body = Body::whole(batch.body());
         let call = Call::new(context_of(super::NAME), deletes).with_body(body);
         let (ip, port) = &batch.server;
         let timeouts = Timeouts {
-            response: match batch.tasks.is_empty() {
+            response: match batch.deletes.is_empty() {
                 true => self.timeouts.response.min(QUESTION),
                 false => self.timeouts.response,
             },
@@ -250,17 +263,15 @@ impl ObjectServers {
         self.peers.send(ip, *port, call, timeouts).await
     }
 
-    async fn ask(&self, batch: &DeleteBatch, known: &ExpirerKnowledge) -> Option<Vec<u16>> {
+    async fn ask(&self, batch: &DeleteBatch, known: &ExpirerKnowledge) -> Option<Vec<CheckedDelete>> {
         let why = match self.sent(batch).await {
             Ok(response) if response.status() == http::StatusCode::OK => {
                 let body = response.into_body();
                 let body = (body.collect_within(self.peers.world(), MAX_STATUSES, self.timeouts.response)).await;
-                let statuses = body
-                    .ok()
-                    .and_then(|body| deletes::decode_statuses(&body, batch.tasks.len()));
-                if let Some(statuses) = statuses {
-                    batch.note_early(&statuses, known);
-                    return Some(statuses);
+                if let Some(answered) = body.ok().and_then(|body| answers_in(&body, batch)) {
+                    let statuses = answered.iter().map(|one| one.status);
+                    batch.note_early(statuses, &known.failures);
+                    return Some(answered);
                 }
                 "not the statuses of what it was asked".to_owned()
             }
@@ -268,7 +279,7 @@ impl ObjectServers {
             Err(error) => error.to_string(),
         };
         let (name, (ip, port), device) = (super::NAME, &batch.server, &batch.device);
-        match batch.tasks.len() {
+        match batch.deletes.len() {
             0 => tracing::debug!("{name}: {ip}:{port} takes deletions one by one: {why}"),
             count => {
                 let what = format!("{count} deletions at once on {device}");
@@ -279,78 +290,39 @@ impl ObjectServers {
     }
 }
 
-impl DeleteBatch {
-    /// Says that by the clock of its server tasks are not due.
-    fn note_early(&self, statuses: &[u16], known: &ExpirerKnowledge) {
-        let (ip, port) = &self.server;
-        for (_, delete) in statuses
-            .iter()
-            .zip(&self.deletes)
-            .filter(|(status, _)| **status == TOO_EARLY)
-        {
-            let what = format!("{} on {}", delete.path.path(), self.device);
-            known
-                .failures
-                .note_at(format!("{ip}:{port}"), what, CLOCKS_DIFFER.to_owned());
-        }
-    }
-
-    fn new(device: &Device, policy: PolicyIndex) -> Self {
-        Self {
-            server: server_of(device),
-            device: device.device.clone(),
-            policy,
-            tasks: vec![],
-            deletes: vec![],
-        }
-    }
-}
-
-/// What is to be deleted on each device of a server: which task, and how.
-#[derive(Default)]
-struct DeleteBatches(BTreeMap<(ServerAddress, String, PolicyIndex), Vec<(usize, OneDelete)>>);
-
-impl DeleteBatches {
-    fn add(&mut self, device: &Device, policy: PolicyIndex, task: usize, delete: OneDelete) {
-        let key = (server_of(device), device.device.clone(), policy);
-        self.0.entry(key).or_default().push((task, delete));
-    }
-
-    /// What is in one partition goes together, for the server takes the lock of a partition once for a batch; the
-    /// batches of one device are not next to each other.
-    fn all(self) -> Vec<DeleteBatch> {
-        let mut in_turn = vec![];
-        for ((server, device, policy), mut deletes) in self.0 {
-            deletes.sort_by_key(|(_, delete)| delete.partition);
-            let mut deletes = deletes.into_iter();
-            for turn in 0_usize.. {
-                let (tasks, deletes): (Vec<_>, Vec<_>) = deletes.by_ref().take(BATCH).unzip();
-                if tasks.is_empty() {
-                    break;
-                }
-                let (server, device) = (server.clone(), device.clone());
-                in_turn.push((
-                    turn,
-                    DeleteBatch {
-                        server,
-                        device,
-                        policy,
-                        tasks,
-                        deletes,
-                    },
-                ));
-            }
-        }
-        in_turn.sort_by_key(|(turn, _)| *turn);
-        in_turn.into_iter().map(|(_, batch)| batch).collect()
-    }
-}
-
 pub(super) fn container_of(target: &EntityPath) -> EntityPath {
     EntityPath {
         object: None,
         ..target.clone()
     }
+}
+
+/// The deletions of a batch that was only checked, where the object's servers agree; not at a server that has nothing
+/// to delete, or did not say.
+fn add_agreed(batch: DeleteBatch, tasks: &[Task], answers: &[ReplicaAnswers], deletes: &mut DeleteBatches) {
+    let (server, policy) = (batch.server, batch.policy);
+    for (of, delete) in batch.replicas.into_iter().zip(batch.deletes) {
+        let answers = &answers[of.task];
+        let deletes_something = answers.0[of.replica].is_some_and(|status| is_among(status, &[2]));
+        if deletes_something && answers.agree(&tasks[of.task]) {
+            let (server, device) = (server.clone(), batch.device.clone());
+            deletes.add(BatchPlace { server, device, policy }, of, delete);
+        }
+    }
+}
+
+/// What a server has answered to a batch.
+fn answers_in(body: &[u8], batch: &DeleteBatch) -> Option<Vec<CheckedDelete>> {
+    let count = batch.deletes.len();
+    if batch.only_checks {
+        return deletes::decode_checked(body, count);
+    }
+    let done = |status| CheckedDelete {
+        status,
+        tombstone: None,
+    };
+    let statuses = deletes::decode_statuses(body, count)?;
+    Some(statuses.into_iter().map(done).collect())
 }
 
 /// As the gateway's DELETE is.
@@ -387,87 +359,4 @@ async fn look_at(client: &InternalClient, path: &EntityPath) -> Option<KnownCont
         policy: PolicyIndex(header(X_POLICY_INDEX)?.parse().ok()?),
         is_whole: matches!(header(X_SHARDING_STATE), None | Some("unsharded")),
     })
-}
-
-/// What became of a task whose servers were asked in batches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BatchOutcome {
-    /// Its row can go.
-    Finished,
-    /// Not now: by the clock of a server it is not due, or its policy has no servers here.
-    Left,
-    /// The gateway has to be asked.
-    Unclear,
-}
-
-impl BatchOutcome {
-    fn of(task: &Task, statuses: &[u16], replicas: usize) -> Self {
-        match is_done(task, statuses, replicas) {
-            true => Self::Finished,
-            false if statuses.contains(&TOO_EARLY) => Self::Left,
-            false => Self::Unclear,
-        }
-    }
-}
-
-/// Whether more than half of the replicas say the same, and it is good.
-fn is_done(task: &Task, statuses: &[u16], replicas: usize) -> bool {
-    let good = |hoped: u16| statuses.iter().filter(|status| is_among(**status, &[hoped])).count();
-    let hoped = super::hoped(task);
-    replicas > 0 && hoped.iter().any(|hoped| good(*hoped) > replicas / 2)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn batches_are_full_sorted_and_in_turn() {
-        let mut batches = DeleteBatches::default();
-        let on = |name: &str| Device {
-            device: name.into(),
-            ..Device::default()
-        };
-        let delete = |partition| OneDelete {
-            partition,
-            path: EntityPath::account("a").with_container("c").with_object("o"),
-            headers: vec![],
-        };
-        for task in 0..BATCH + 1 {
-            batches.add(&on("sda"), PolicyIndex(0), task, delete(Partition(1000 - task as u32)));
-            batches.add(&on("sdb"), PolicyIndex(0), task, delete(Partition(task as u32)));
-        }
-        let batches = batches.all();
-        let sizes: Vec<_> = batches
-            .iter()
-            .map(|batch| (batch.device.as_str(), batch.tasks.len()))
-            .collect();
-        assert_eq!(sizes, [("sda", BATCH), ("sdb", BATCH), ("sda", 1), ("sdb", 1)]);
-        assert_eq!((batches[0].tasks[0], batches[2].tasks[0]), (BATCH, 0));
-        assert!(batches[0].deletes.is_sorted_by_key(|delete| delete.partition));
-    }
-
-    #[test]
-    fn most_replicas_must_say_the_same_good_thing() {
-        let task = |kind| Task::read(&"1".into(), "1-a/c/o".into(), kind).unwrap();
-        let (own, asked) = (task("text/plain"), task("application/async-deleted"));
-        for (statuses, replicas, done, done_if_asked) in [
-            (&[204, 204, 204][..], 3, true, true),
-            (&[204, 204, 507], 3, true, true),
-            (&[204, 204], 3, true, true),
-            (&[204, 404, 409], 3, false, false),
-            (&[409, 409, 204], 3, true, true),
-            (&[404, 404, 204], 3, false, true),
-            (&[412, 412, 412], 3, false, false),
-            (&[204, 404], 2, false, false),
-            (&[204], 1, true, true),
-            (&[], 0, false, false),
-            (&[], 3, false, false),
-            (&[425, 204, 204], 3, true, true),
-            (&[425, 425, 204], 3, false, false),
-        ] {
-            assert_eq!(is_done(&own, statuses, replicas), done, "{statuses:?}");
-            assert_eq!(is_done(&asked, statuses, replicas), done_if_asked, "{statuses:?}");
-        }
-    }
 }

@@ -10,6 +10,8 @@
 //! Deliberately absent: who writes the tasks (`object-server`, the gateway's large objects).
 //! Tests: `tasks.rs`, `tests/object_expirer.rs`, `tests/interop/test_object_expirer.py`.
 
+mod agreement;
+mod batches;
 mod delete_batches;
 mod learnt;
 mod listing;
@@ -19,8 +21,9 @@ mod tasks;
 use crate::internal_client::{InternalClient, InternalRequest};
 use crate::ring_client::RingClient;
 use crate::{PassProgress, ReconFile, UpkeepJob, UpkeepStep};
+use agreement::BatchOutcome;
 pub use delete_batches::ObjectServers;
-use delete_batches::{BatchOutcome, container_of};
+use delete_batches::container_of;
 use futures_util::StreamExt;
 use futures_util::stream;
 use http::Method;

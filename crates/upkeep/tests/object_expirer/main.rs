@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
 
+mod agreement;
 #[path = "../common/mod.rs"]
 mod common;
 mod failing_policies;
@@ -15,11 +16,12 @@ use arc_swap::ArcSwap;
 use common::{Log, pass, ring_client};
 use parking_lot::Mutex;
 use peer::Peers;
-use peer::deletes::{decode, encode_statuses};
+use peer::deletes::{CheckedDelete, decode, encode_checked, encode_statuses};
 use placement::{Device, Ring, RingBuilder};
 use site::{Servers, Site, ago, site, with_servers};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use upkeep::{ObjectServers, UpkeepJob};
@@ -302,20 +304,26 @@ async fn next_body(connection: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// An object server that hangs up on the first batch that asks for something; how many deletions each that came had.
+/// An object server that hangs up on the first batch that deletes something; how many deletions each that came had.
 async fn hangs_up_once(listener: TcpListener, came: Arc<Mutex<Vec<usize>>>) {
+    let has_hung_up = Arc::new(AtomicBool::default());
     loop {
         let mut connection = BufReader::new(listener.accept().await.unwrap().0);
-        let came = came.clone();
+        let (came, has_hung_up) = (came.clone(), has_hung_up.clone());
         tokio::spawn(async move {
             while let Some(body) = next_body(&mut connection).await {
-                let asked = decode(&body).unwrap().len();
-                let is_first = asked > 0 && !came.lock().contains(&asked);
+                let list = decode(&body).unwrap();
+                let asked = list.requests.len();
                 came.lock().push(asked);
-                if is_first {
+                if !list.only_checks && !has_hung_up.swap(true, Ordering::SeqCst) {
                     return;
                 }
-                let body = String::from_utf8(encode_statuses(&vec![204; asked])).unwrap();
+                let (status, tombstone) = (204, None);
+                let body = match list.only_checks {
+                    true => encode_checked(&vec![CheckedDelete { status, tombstone }; asked]),
+                    false => encode_statuses(&vec![status; asked]),
+                };
+                let body = String::from_utf8(body).unwrap();
                 let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
                 connection.write_all(answer.as_bytes()).await.unwrap();
             }
@@ -352,7 +360,8 @@ async fn a_batch_is_sent_again_when_its_connection_is_hung_up() {
         timeouts: containers.timeouts,
     });
     assert_eq!(pass(&mut site.expirer).await, (2, 0));
-    assert_eq!(*came.lock(), [0, 2, 2]);
+    // The question, the check, the deletion twice.
+    assert_eq!(*came.lock(), [0, 2, 2, 2]);
     assert!(site.cluster.deleted.lock().is_empty());
 }
 
@@ -368,6 +377,6 @@ async fn servers_that_stall_in_their_answer_are_given_up() {
     assert_eq!(pass(&mut site.expirer).await, (1, 0));
     assert!((patience..patience * 2).contains(&began.elapsed()));
     // The gateway did it.
-    assert!(!servers.received.lock().is_empty());
+    assert!(!servers.checks.lock().is_empty() && servers.received.lock().is_empty());
     assert_eq!(site.cluster.deleted.lock().len(), 1);
 }

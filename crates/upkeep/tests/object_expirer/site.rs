@@ -3,14 +3,14 @@
 use crate::common::{Fake, ring_client};
 use http::{Method, Request};
 use parking_lot::Mutex;
-use peer::deletes::{OneDelete, decode, encode_statuses};
+use peer::deletes::{CheckedDelete, DeleteList, OneDelete, decode, encode_checked, encode_statuses};
 use peer::{Address, Body, Call, HttpService, PartitionTarget, Peers, Response, Service};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use upkeep::{Delays, ExpirerOptions, InternalClient, ObjectExpirer, ObjectServers};
-use vocabulary::PolicyIndex;
+use vocabulary::{PolicyIndex, Timestamp};
 use world::World;
 
 /// A cluster as the expirer sees it.
@@ -116,9 +116,15 @@ pub struct Servers {
     pub answers: BTreeMap<(&'static str, &'static str), u16>,
     /// They do not know the verb.
     pub are_foreign: bool,
+    /// They are of a time in which deletions could not be checked.
+    pub are_earlier: bool,
     /// They begin to answer, and never end.
     pub stall: bool,
-    /// Devices and what they were asked, the empty batches left out.
+    /// Devices and what they were asked to check, the empty batches left out.
+    pub checks: Mutex<Vec<(String, Vec<OneDelete>)>>,
+    /// Whether each batch was to be checked only, in their order.
+    pub order: Mutex<Vec<bool>>,
+    /// Devices and what they were asked to delete.
     pub received: Mutex<Vec<(String, Vec<OneDelete>)>>,
 }
 
@@ -130,25 +136,40 @@ impl Service for Servers {
         let Address::Partition(PartitionTarget { device, .. }) = call.address else {
             panic!("{:?}", call.address)
         };
-        let asked = decode(&call.body.collect(1 << 20).await.unwrap()).unwrap();
+        let DeleteList { only_checks, requests } = decode(&call.body.collect(1 << 20).await.unwrap()).unwrap();
         let status = |one: &OneDelete| {
             let answer = self.answers.get(&(one.path.object.as_deref().unwrap(), &*device));
             answer.copied().unwrap_or(204)
         };
-        let mut response = Response::new(Body::whole(encode_statuses(
-            &asked.iter().map(status).collect::<Vec<_>>(),
-        )));
+        let statuses: Vec<u16> = requests.iter().map(status).collect();
+        let body = match only_checks {
+            true => encode_checked(&statuses.iter().map(|status| self.checked(*status)).collect::<Vec<_>>()),
+            false => encode_statuses(&statuses),
+        };
+        let mut response = Response::new(Body::whole(body));
         if self.are_foreign {
             *response.status_mut() = http::StatusCode::METHOD_NOT_ALLOWED;
         }
-        if self.stall && !asked.is_empty() {
+        if self.are_earlier && only_checks {
+            *response.status_mut() = http::StatusCode::BAD_REQUEST;
+        }
+        if self.stall && !requests.is_empty() {
             let silence = futures_util::stream::pending();
             response = Response::new(Body::stream(silence, Some(100)));
         }
-        if !asked.is_empty() {
-            self.received.lock().push((device.to_string(), asked));
+        if !requests.is_empty() {
+            let received = if only_checks { &self.checks } else { &self.received };
+            received.lock().push((device.to_string(), requests));
+            self.order.lock().push(only_checks);
         }
         response
+    }
+}
+
+impl Servers {
+    fn checked(&self, status: u16) -> CheckedDelete {
+        let tombstone = (status == 204).then(|| Timestamp::from_seconds(ago(200)));
+        CheckedDelete { status, tombstone }
     }
 }
 
