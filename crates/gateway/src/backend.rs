@@ -34,6 +34,8 @@ pub struct Reply {
     pub headers: HeaderMap,
     /// Its body, bounded.
     pub body: Bytes,
+    /// It is known to be a primary's.
+    pub is_primarys: bool,
 }
 
 /// What is asked, whichever node it goes to.
@@ -167,6 +169,7 @@ impl Shared {
                 status: head.status.as_u16(),
                 headers: head.headers,
                 body,
+                is_primarys: false,
             }),
             Ok(Err(error)) => {
                 self.suppression.error(node, &format!("its answer broke off: {error}"));

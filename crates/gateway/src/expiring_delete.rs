@@ -6,44 +6,83 @@
 //! Always holds: nothing is deleted unless a quorum of the primaries has said what it has.
 //! Deliberately absent: the deletion itself (`object.rs`), each server's own look at the condition.
 
-use crate::backend::{Question, context_of, target};
+use crate::backend::{Question, Reply, context_of, target};
 use crate::located::{LocatedObject, forwarded_headers};
 use crate::nodes::Node;
 use crate::route::Route;
 use crate::shared::Shared;
 use crate::write_clock::header_timestamp;
 use futures_util::future::{Either, join_all, select};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use peer::message::ReadObject;
-use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_DELETE_AT, X_IF_DELETE_AT};
+use peer::message::header_names::{
+    X_ALL_PRIMARIES_DONE, X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_DELETE_AT, X_IF_DELETE_AT,
+};
 use request_pipeline::{ClientRequest, Response, reply};
 use std::pin::pin;
-use std::sync::Arc;
 use vocabulary::Timestamp;
 
 /// What a node has: its status and its headers.
 type NodeAnswer = (StatusCode, HeaderMap);
 
-/// The answer to a deletion at `time` whose condition the newest version does not meet; `None` where it may go on.
-pub(crate) async fn refusal(
-    shared: &Arc<Shared>,
+/// What is to be deleted.
+#[derive(Default)]
+pub(crate) struct FoundVersions {
+    /// When the newest was written, if that is known.
+    newest: Option<Timestamp>,
+}
+
+/// What the primaries have, where a deletion is on a condition; a refusal where that does not hold for the newest.
+pub(crate) async fn look(
+    shared: &Shared,
     request: &ClientRequest,
     object: &LocatedObject,
-    time: Timestamp,
-) -> Option<Response> {
+) -> Result<FoundVersions, Response> {
     // What is no time is refused by the object servers.
-    let wanted: Timestamp = request.header(X_IF_DELETE_AT.as_str())?.parse().ok()?;
-    let answers = ask_primaries(shared, request, object).await;
-    if answers.len() < quorum::size(object.route.replicas()) {
-        return Some(reply::status(503));
+    let Some(wanted) = request.header(X_IF_DELETE_AT.as_str()).and_then(|at| at.parse().ok()) else {
+        return Ok(FoundVersions::default());
+    };
+    let time = shared.write_time_of(request)?.timestamp;
+    let (answers, replicas) = (ask_primaries(shared, request, object).await, object.route.replicas());
+    if answers.len() < quorum::size(replicas) {
+        return Err(reply::status(503));
     }
-    judge(&answers, wanted, time).map(reply::status)
+    match judge(&answers, wanted, time) {
+        None => Ok(FoundVersions {
+            newest: newest(&answers).and_then(|headers| header_timestamp(headers, &X_BACKEND_TIMESTAMP)),
+        }),
+        Some(status) => {
+            let mut response = reply::status(status);
+            note_all_done(&mut response, answers.len() == replicas);
+            Err(response)
+        }
+    }
+}
+
+impl FoundVersions {
+    /// Tells upkeep what has been deleted, and whether a server is left that may have it still.
+    pub(crate) fn describe(&self, replies: &[Reply], object: &LocatedObject, response: &mut Response) {
+        let is_done = |reply: &Reply| reply.is_primarys && matches!(reply.status, 200..=299 | 404 | 409);
+        note_all_done(
+            response,
+            replies.len() == object.route.replicas() && replies.iter().all(is_done),
+        );
+        if let Some(value) = self.newest.and_then(|at| at.internal().parse().ok()) {
+            response.headers_mut().insert(X_BACKEND_TIMESTAMP, value);
+        }
+    }
+}
+
+fn note_all_done(response: &mut Response, are_done: bool) {
+    if are_done {
+        let yes = HeaderValue::from_static("true");
+        response.headers_mut().insert(X_ALL_PRIMARIES_DONE, yes);
+    }
 }
 
 /// The status of a refusal, by what the primaries have.
 fn judge(answers: &[NodeAnswer], wanted: Timestamp, time: Timestamp) -> Option<u16> {
-    let there = answers.iter().filter(|(status, _)| status.is_success());
-    let (_, newest) = there.max_by_key(|(_, headers)| header_timestamp(headers, &X_BACKEND_TIMESTAMP))?;
+    let newest = newest(answers)?;
     if due(newest) == Some(wanted) {
         return None;
     }
@@ -51,6 +90,13 @@ fn judge(answers: &[NodeAnswer], wanted: Timestamp, time: Timestamp) -> Option<u
         header_timestamp(newest, &X_DATA_TIMESTAMP).or_else(|| header_timestamp(newest, &X_BACKEND_TIMESTAMP));
     // As an object server answers.
     Some(if written >= Some(time) { 409 } else { 412 })
+}
+
+/// The newest version that is there.
+fn newest(answers: &[NodeAnswer]) -> Option<&HeaderMap> {
+    let there = answers.iter().filter(|(status, _)| status.is_success());
+    let newest = there.max_by_key(|(_, headers)| header_timestamp(headers, &X_BACKEND_TIMESTAMP))?;
+    Some(&newest.1)
 }
 
 /// When a version expires.

@@ -245,7 +245,8 @@ impl Attempt {
                         not_there = Some(reply);
                         break;
                     }
-                    Ok(reply) => {
+                    Ok(mut reply) => {
+                        reply.iter_mut().for_each(|reply| reply.is_primarys = !is_handoff);
                         if let Some(reply) = self.ends_with(reply, &mut not_there) {
                             return AttemptEnd::Answered(reply);
                         }

@@ -139,15 +139,21 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, object: LocatedO
 }
 
 async fn delete(shared: &Arc<Shared>, request: &ClientRequest, object: LocatedObject) -> Response {
+    let found = match expiring_delete::look(shared, request, &object).await {
+        Ok(found) => found,
+        Err(refusal) => return refusal,
+    };
     let replies = match write(shared, request, &object, None).await {
         Ok(replies) => replies,
         Err(refusal) => return refusal,
     };
     let statuses: Vec<u16> = replies.iter().map(|r| r.status).collect();
-    match quorum::best_reading_as(&statuses, quorum::size(object.route.replicas()), 404, 204) {
+    let mut response = match quorum::best_reading_as(&statuses, quorum::size(object.route.replicas()), 404, 204) {
         Some((status, _)) => reply::status(status),
         None => reply::status(503),
-    }
+    };
+    found.describe(&replies, &object, &mut response);
+    response
 }
 
 /// Sends a write without a body to all replicas, each with the container servers that it is to inform.
@@ -160,9 +166,6 @@ async fn write(
     let mut time = shared.write_time_of(request)?;
     // A server without the object takes no note of a deletion on a condition.
     let is_conditional = request.method == Method::DELETE && request.headers.contains_key(X_IF_DELETE_AT);
-    if is_conditional && let Some(refusal) = expiring_delete::refusal(shared, request, object, time.timestamp).await {
-        return Err(refusal);
-    }
     let mut headers = forwarded_headers(request);
     let context = context_of(request, &mut headers);
     let (timestamp, policy, target) = (time.timestamp.into(), object.policy.into(), target(object.path.clone()));

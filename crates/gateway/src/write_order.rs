@@ -218,6 +218,7 @@ mod tests {
                 status,
                 headers: value.map(|value| (X_BACKEND_TIMESTAMP, value)).into_iter().collect(),
                 body: bytes::Bytes::new(),
+                is_primarys: true,
             };
             let newer = order.newer(&[reply]);
             assert_eq!(newer, at.filter(|_| expected), "{status} {seconds:?}");

@@ -7,7 +7,7 @@
 //! Deliberately absent: how the gateway is made and configured (the binary's), what the answers mean.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use peer::message::header_names::{
     BACKEND_PREFIX, X_ALLOW_RESERVED_NAMES, X_TIMESTAMP, X_TRANS_ID, X_USE_REPLICATION_NETWORK,
 };
@@ -198,11 +198,19 @@ impl InternalClient {
 
     /// As [`Self::ask`]; the body of the answer is ignored.
     pub async fn tell(&self, ask: &InternalRequest, hoped: &[u16]) -> Result<u16, UnexpectedStatus> {
-        let response = self.ask(ask, hoped).await?;
-        let status = response.status().as_u16();
+        Ok(self.head_of(ask, hoped).await?.0.as_u16())
+    }
+
+    /// The head of any answer that is no server's error.
+    pub(crate) async fn answer(&self, ask: &InternalRequest) -> Result<(StatusCode, HeaderMap), UnexpectedStatus> {
+        self.head_of(ask, &[2, 3, 4]).await
+    }
+
+    async fn head_of(&self, ask: &InternalRequest, hoped: &[u16]) -> Result<(StatusCode, HeaderMap), UnexpectedStatus> {
+        let (head, body) = self.ask(ask, hoped).await?.into_parts();
         // It was an answer, whatever becomes of the page with it.
-        drop(response.into_body().collect(MAX_IGNORED).await);
-        Ok(status)
+        drop(body.collect(MAX_IGNORED).await);
+        Ok((head.status, head.headers))
     }
 
     /// Sends a body that streams, once.
@@ -366,7 +374,7 @@ mod tests {
             assert_eq!(request.headers()[X_USE_REPLICATION_NETWORK], "true");
             self.1.lock().push(line);
             let mut response = Response::new(Body::whole(LISTING));
-            *response.status_mut() = http::StatusCode::from_u16(self.0.lock().remove(0)).unwrap();
+            *response.status_mut() = StatusCode::from_u16(self.0.lock().remove(0)).unwrap();
             response
         }
     }

@@ -255,14 +255,15 @@ async fn the_newest_version_says_when_an_object_expires() {
     };
     let time = "1750000000.00000";
     let headers = [("x-if-delete-at", time), ("x-timestamp", time)];
-    for (moods, status) in [
-        ([old, old, old], 204),
-        ([old, old, extended], 412),
-        ([old, extended, extended], 412),
-        ([old, extended, Mood::Broken], 412),
-        ([old, Mood::Broken, Mood::Gone], 503),
-        ([old, old, Mood::Hung], 204),
-        ([old, old, Mood::Never], 204),
+    for (moods, status, are_done) in [
+        ([old, old, old], 204, true),
+        ([old, old, extended], 412, true),
+        ([old, extended, extended], 412, true),
+        ([old, extended, Mood::Broken], 412, false),
+        ([old, Mood::Broken, Mood::Gone], 503, false),
+        ([old, old, Mood::Hung], 204, false),
+        ([old, old, Mood::Gone], 204, false),
+        ([old, old, Mood::Never], 204, true),
     ] {
         let cluster = cluster();
         assert_eq!(cluster.put(&small()).await, 201);
@@ -272,6 +273,15 @@ async fn the_newest_version_says_when_an_object_expires() {
         let response = cluster.ask(Method::DELETE, &headers, Body::empty()).await;
         assert_eq!(response.status(), status, "{moods:?}");
         assert_eq!(cluster.holders(&small()) == 3, status != 204, "{moods:?}");
+        // What upkeep learns: whether a server is left that may have the object still, and how old that was.
+        let learnt = response.headers();
+        assert_eq!(
+            learnt.contains_key("x-backend-all-primaries-done"),
+            are_done,
+            "{moods:?}"
+        );
+        let version = learnt.get("x-backend-timestamp").map(|value| value.to_str().unwrap());
+        assert_eq!(version, (status == 204).then_some("1700000000.00000"), "{moods:?}");
     }
 }
 

@@ -101,6 +101,8 @@ names! {
     X_LEAVE_MARKER = "x-backend-leave-delete-marker";
     /// A deletion is a lifecycle rule's; between upkeep and its gateway.
     X_LIFECYCLE = "x-backend-lifecycle-expiration";
+    /// In a gateway's answer to a deletion: each primary has deleted the object, has nothing, or something newer.
+    X_ALL_PRIMARIES_DONE = "x-backend-all-primaries-done";
     /// Whether there is an object, in the answer to LOCK.
     X_OBJECT_EXISTS = "x-backend-object-exists";
 }

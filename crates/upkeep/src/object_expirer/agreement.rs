@@ -3,32 +3,55 @@
 use super::tasks::Task;
 use super::{TOO_EARLY, hoped};
 use crate::internal_client::is_among;
+use peer::deletes::CheckedDelete;
+use vocabulary::Timestamp;
 
 /// A server has a version that expires at another time, or never.
 const CONTRADICTS: u16 = 412;
 
-/// What the servers of a task's object have answered, one by one; `None` for no answer, or a deletion to come.
+/// What the servers of a task's object have answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct ReplicaAnswers(pub(super) Vec<Option<u16>>);
+pub(super) struct ReplicaAnswers {
+    /// One by one; `None` for no answer.
+    pub(super) statuses: Vec<Option<u16>>,
+    /// The time of the oldest tombstone that the deletion leaves, where they have said so.
+    pub(super) tombstone: Option<Timestamp>,
+}
 
 impl ReplicaAnswers {
     /// None yet, of so many.
     pub(super) fn none(replicas: usize) -> Self {
-        Self(vec![None; replicas])
+        Self {
+            statuses: vec![None; replicas],
+            tombstone: None,
+        }
     }
 
     fn has(&self, status: u16) -> bool {
-        self.0.contains(&Some(status))
+        self.statuses.contains(&Some(status))
     }
 
     /// Whether more than half of the replicas say the same, and it is good.
     fn are_good(&self, task: &Task) -> bool {
         let good = |hoped: u16| {
-            let statuses = self.0.iter().flatten();
+            let statuses = self.statuses.iter().flatten();
             statuses.filter(|status| is_among(**status, &[hoped])).count()
         };
         let hoped = hoped(task);
-        hoped.iter().any(|hoped| good(*hoped) > self.0.len() / 2)
+        hoped.iter().any(|hoped| good(*hoped) > self.statuses.len() / 2)
+    }
+
+    /// Takes note of an answer to the question what a deletion would come to, or to the deletion.
+    pub(super) fn note(&mut self, replica: usize, answer: Option<CheckedDelete>) {
+        self.statuses[replica] = answer.map(|answer| answer.status);
+        let tombstone = answer.and_then(|answer| answer.tombstone);
+        self.tombstone = tombstone.into_iter().chain(self.tombstone).min();
+    }
+
+    /// Whether each server has deleted the object, has nothing, or something newer.
+    fn are_all_done(&self) -> bool {
+        let is_done = |status: &Option<u16>| status.is_some_and(|status| is_among(status, &[2, 404, 409]));
+        self.statuses.iter().all(is_done)
     }
 
     /// Whether the object may be deleted, by what its servers say a deletion would come to. Where only one of them has
@@ -47,15 +70,19 @@ pub(super) enum BatchOutcome {
     Finished,
     /// Not now: by the clock of a server it is not due, or its policy has no servers here.
     Left,
+    /// Not now: a server that is away would bring it back.
+    MayComeBack,
     /// The gateway has to be asked.
     Unclear,
 }
 
 impl BatchOutcome {
     /// By what servers have answered to a deletion, or to the question what it would come to.
-    pub(super) fn of(task: &Task, answers: &ReplicaAnswers) -> Self {
+    pub(super) fn of(task: &Task, answers: &ReplicaAnswers, horizon: Timestamp) -> Self {
+        let lasts = answers.tombstone.unwrap_or(task.due).min(task.due) >= horizon;
         match answers.agree(task) {
-            true => Self::Finished,
+            true if lasts || answers.are_all_done() => Self::Finished,
+            true => Self::MayComeBack,
             false if answers.has(TOO_EARLY) => Self::Left,
             false => Self::Unclear,
         }
@@ -89,7 +116,11 @@ mod tests {
             (&[425, 425, 204], false, false),
         ] {
             let answers = statuses.iter().map(|status| Some(*status).filter(|status| *status > 0));
-            let answers = ReplicaAnswers(answers.collect());
+            let (statuses_of, tombstone) = (answers.collect(), None);
+            let answers = ReplicaAnswers {
+                statuses: statuses_of,
+                tombstone,
+            };
             assert_eq!(answers.agree(&own), done, "{statuses:?}");
             assert_eq!(answers.agree(&asked), done_if_asked, "{statuses:?}");
         }

@@ -63,13 +63,14 @@ impl ObjectPlace {
 }
 
 impl ObjectServers {
-    /// Deletes what can be deleted in batches; what became of each task.
+    /// Deletes what can be deleted in batches; what became of each task. Tombstones of before `horizon` do not last.
     pub(super) async fn delete(
         &self,
         tasks: &[Task],
         client: &InternalClient,
         known: &ExpirerKnowledge,
         at_once: usize,
+        horizon: Timestamp,
     ) -> Vec<BatchOutcome> {
         self.learn_containers(tasks, client, known, at_once).await;
         let places: Vec<ObjectPlace> = (tasks.iter().enumerate())
@@ -96,7 +97,7 @@ impl ObjectServers {
         answered
             .map(|(task, answers)| match self.has_no_ring(task, known) {
                 true => BatchOutcome::Left,
-                false => BatchOutcome::of(task, answers),
+                false => BatchOutcome::of(task, answers, horizon),
             })
             .collect()
     }
@@ -110,7 +111,7 @@ impl ObjectServers {
         answers: &mut [ReplicaAnswers],
     ) -> Vec<DeleteBatch> {
         // An object is at several servers, which are asked at the same time as those who are asked for each by itself.
-        let copies = answers.iter().map(|answers| answers.0.len()).max();
+        let copies = answers.iter().map(|answers| answers.statuses.len()).max();
         let at_once = at_once.saturating_mul(copies.unwrap_or_default().max(1));
         let sent = batches.into_iter().map(|batch| self.send(batch, known));
         let sent: Vec<_> = sent.collect();
@@ -118,7 +119,7 @@ impl ObjectServers {
         let mut done = vec![];
         while let Some((batch, answered)) = sending.next().await {
             for (number, TaskReplica { task, replica }) in batch.replicas.iter().enumerate() {
-                answers[*task].0[*replica] = answered.get(number).map(|one| one.status);
+                answers[*task].note(*replica, answered.get(number).copied());
             }
             done.push(batch);
         }
@@ -303,7 +304,7 @@ fn add_agreed(batch: DeleteBatch, tasks: &[Task], answers: &[ReplicaAnswers], de
     let (server, policy) = (batch.server, batch.policy);
     for (of, delete) in batch.replicas.into_iter().zip(batch.deletes) {
         let answers = &answers[of.task];
-        let deletes_something = answers.0[of.replica].is_some_and(|status| is_among(status, &[2]));
+        let deletes_something = answers.statuses[of.replica].is_some_and(|status| is_among(status, &[2]));
         if deletes_something && answers.agree(&tasks[of.task]) {
             let (server, device) = (server.clone(), batch.device.clone());
             deletes.add(BatchPlace { server, device, policy }, of, delete);

@@ -5,7 +5,8 @@
 //! by one through upkeep's own gateway; then the task's row is taken out of the queue, those of a container in one
 //! request to each of its servers.
 //! Always holds: a row goes only after its object has gone, was never there for longer than the reclaim
-//! age, or has something newer in its place; an object is deleted as of its own deletion time, so that
+//! age, or has something newer in its place; and, where tombstones do not last, after all of the object's servers have
+//! said so, as one that was away would bring the object back; an object is deleted as of its own deletion time, so that
 //! what was written later stays; after a crash between the two the object is deleted once more, in vain.
 //! Deliberately absent: who writes the tasks (`object-server`, the gateway's large objects).
 //! Tests: `tasks.rs`, `tests/object_expirer.rs`, `tests/interop/test_object_expirer.py`.
@@ -16,21 +17,20 @@ mod delete_batches;
 mod learnt;
 mod listing;
 mod rows;
+mod single_delete;
 mod tasks;
 
-use crate::internal_client::{InternalClient, InternalRequest};
+use crate::internal_client::InternalClient;
 use crate::ring_client::RingClient;
 use crate::{PassProgress, ReconFile, UpkeepJob, UpkeepStep};
 use agreement::BatchOutcome;
 pub use delete_batches::ObjectServers;
-use delete_batches::container_of;
 use futures_util::StreamExt;
 use futures_util::stream;
-use http::Method;
 use learnt::ExpirerKnowledge;
 use listing::Listing;
-use peer::message::header_names::{X_CLEAN_QUEUE, X_IF_DELETE_AT, X_TIMESTAMP};
 use serde_json::{Value, json};
+use single_delete::MAY_COME_BACK;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 pub use tasks::Delays;
@@ -254,13 +254,18 @@ impl ObjectExpirer {
             return (vec![], tasks.iter().collect());
         };
         let began = self.world.clock.elapsed();
-        let outcomes = servers.delete(tasks, &self.once, known, at_once).await;
+        let horizon = self.horizon();
+        let outcomes = servers.delete(tasks, &self.once, known, at_once, horizon).await;
         let took = self.world.clock.elapsed().saturating_sub(began);
         let (mut resolved, mut others) = (vec![], vec![]);
         for (task, outcome) in tasks.iter().zip(outcomes) {
             let fate = match outcome {
                 BatchOutcome::Finished => TaskOutcome::Finished,
                 BatchOutcome::Left => TaskOutcome::Left,
+                BatchOutcome::MayComeBack => {
+                    known.failures.note_item(task.target.path(), MAY_COME_BACK);
+                    TaskOutcome::Left
+                }
                 BatchOutcome::Unclear => {
                     others.push(task);
                     continue;
@@ -309,37 +314,10 @@ impl ObjectExpirer {
         }
     }
 
-    async fn delete(&self, task: &Task, known: &ExpirerKnowledge) -> TaskOutcome {
-        let scope = known.scope(container_of(&task.target));
-        if known.gateway.leaves_out(&scope) {
-            known.failures.note_item(task.target.path(), OTHERS_FAILED);
-            return TaskOutcome::Left;
-        }
-        let due = task.due.normal();
-        let ask = InternalRequest::new(Method::DELETE, task.target.clone()).with(X_TIMESTAMP, &due);
-        let ask = match task.is_async {
-            true => ask,
-            false => ask.with(X_IF_DELETE_AT, &due).with(X_CLEAN_QUEUE, "no"),
-        };
-        let answer = self.once.tell(&ask, hoped(task)).await;
-        let failed = answer.as_ref().is_err_and(|error| error.status >= 500);
-        known.gateway.note(scope, failed);
-        let Err(error) = answer else {
-            return TaskOutcome::Finished;
-        };
-        let age = self.world.clock.now().as_f64() - task.due.as_f64();
-        let is_gone = matches!(error.status, 404 | 412);
-        if is_gone && age >= self.options.reclaim_age.as_secs_f64() {
-            return TaskOutcome::Finished;
-        }
-        if error.status == TOO_EARLY {
-            known.failures.note_item(task.target.path(), CLOCKS_DIFFER);
-            return TaskOutcome::Left;
-        }
-        let (account, queue, name) = (&self.options.account, &task.queue, &task.name);
-        let why = format_args!("Unexpected response while deleting object: {}", error.status);
-        known.failures.note_item(format_args!("{account} {queue} {name}"), why);
-        TaskOutcome::Left
+    /// Before that tombstones do not last: what a server brings back that is away for long is not deleted again.
+    fn horizon(&self) -> Timestamp {
+        let age = self.options.reclaim_age.as_secs() / 2;
+        Timestamp::from_seconds(self.world.clock.now().seconds().saturating_sub(age))
     }
 
     fn end(&mut self, pass: &Pass) {
@@ -365,10 +343,6 @@ impl ObjectExpirer {
 const TOO_EARLY: u16 = 425;
 /// What that means.
 const CLOCKS_DIFFER: &str = "by the object server's clock this has not expired; one of the two clocks is wrong";
-
-/// Why a task was not tried.
-const OTHERS_FAILED: &str =
-    "its policy's or container's servers have failed several times in this pass; left for the next";
 
 /// Answers to a deletion after which there is nothing left to do: an object with something newer in its place (409) has
 /// been seen to.

@@ -10,6 +10,7 @@ mod agreement;
 #[path = "../common/mod.rs"]
 mod common;
 mod failing_policies;
+mod lasting_tombstones;
 mod site;
 
 use arc_swap::ArcSwap;
@@ -231,8 +232,11 @@ async fn what_a_servers_clock_says_is_early_is_left_with_one_warning_for_the_ser
         lines[0].contains("127.0.0.2:6299") && lines[0].contains("6 times"),
         "{lines:?}"
     );
-    // What most servers have done is done.
-    let mut site = with_servers(self::site(&rows, &[], |_| {}), &early(&["sd0"]));
+    // What most servers have done is done, as long as tombstones last.
+    let young: Vec<(String, &str)> = (0..3)
+        .map(|number| (format!("{}-a/c/{number}", ago(100)), "text/plain"))
+        .collect();
+    let mut site = with_servers(self::site(&young, &[], |_| {}), &early(&["sd0"]));
     assert_eq!(pass(&mut site.expirer).await, (3, 0));
     assert_eq!(log.lines("clock").len(), 1);
     // Through a gateway.

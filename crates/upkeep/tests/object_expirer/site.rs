@@ -21,6 +21,10 @@ pub struct Cluster {
     /// What DELETE of a path is answered, instead of 204.
     pub answers: BTreeMap<&'static str, u16>,
     pub deleted: Mutex<Vec<String>>,
+    /// A server of every object does not answer.
+    pub one_is_away: Mutex<bool>,
+    /// When objects were written, if the gateway knows.
+    pub version: Mutex<Option<Timestamp>>,
     /// The containers of the queue that were listed, in the order of the asking.
     pub listed: Mutex<Vec<String>>,
     /// Container servers, and how many requests they had received at each deletion.
@@ -52,6 +56,14 @@ impl HttpService for Cluster {
         };
         let mut response = Response::new(Body::whole(body));
         *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+        if status < 500 && !*self.one_is_away.lock() {
+            let headers = response.headers_mut();
+            headers.insert("x-backend-all-primaries-done", "true".parse().unwrap());
+        }
+        if let Some(version) = *self.version.lock() {
+            let headers = response.headers_mut();
+            headers.insert("x-backend-timestamp", version.internal().parse().unwrap());
+        }
         response
     }
 }
@@ -118,6 +130,8 @@ pub struct Servers {
     pub are_foreign: bool,
     /// They are of a time in which deletions could not be checked.
     pub are_earlier: bool,
+    /// Objects were written so many seconds ago.
+    pub written_ago: u64,
     /// They begin to answer, and never end.
     pub stall: bool,
     /// Devices and what they were asked to check, the empty batches left out.
@@ -168,7 +182,7 @@ impl Service for Servers {
 
 impl Servers {
     fn checked(&self, status: u16) -> CheckedDelete {
-        let tombstone = (status == 204).then(|| Timestamp::from_seconds(ago(200)));
+        let tombstone = (status == 204).then(|| Timestamp::from_seconds(ago(self.written_ago.max(200))));
         CheckedDelete { status, tombstone }
     }
 }
