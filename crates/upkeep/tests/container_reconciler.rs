@@ -139,3 +139,29 @@ async fn a_policy_whose_servers_are_down_holds_up_no_other() {
     pass(&mut reconciler).await;
     assert_eq!(gateway.about("1"), 10);
 }
+
+/// The expirer looks for it in the right policy only.
+#[tokio::test]
+async fn what_has_expired_before_it_was_moved_is_removed_from_the_wrong_policy() {
+    for (delete_at, reclaim_age, moved) in [(50, 604_800, false), (50, 10, false), (0, 604_800, true)] {
+        let gateway = Arc::new(Gateway {
+            rows: vec!["1:/a/c/o".into()],
+            at: ago(100),
+            delete_at: Some(ago(0).seconds() + 1000 - delete_at * 21),
+            ..Gateway::default()
+        });
+        let (mut reconciler, fake) = reconciler(&gateway, reclaim_age);
+        assert_eq!(pass(&mut reconciler).await, (1, 0));
+        let asked = gateway.asked.lock().clone();
+        assert_eq!(
+            asked.iter().any(|line| line.starts_with("PUT /v1/a/c/o 0")),
+            moved,
+            "{asked:?}"
+        );
+        let removal = format!("DELETE /v1/a/c/o 1 {}_0000000000000001", gateway.at.normal());
+        assert_eq!(asked.last(), Some(&removal), "{asked:?}");
+        // The row is out of the queue.
+        let rows = fake.lines().into_iter().filter(|line| line.starts_with("DELETE"));
+        assert_eq!(rows.count(), 3);
+    }
+}

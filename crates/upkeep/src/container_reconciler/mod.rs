@@ -4,7 +4,8 @@
 //! other in the meantime stands in a queue. Each object is moved to the right policy, or deleted there,
 //! and removed from the wrong one; then its row is taken out of the queue.
 //! Always holds: what is moved keeps its time but for an offset, so that what clients write later wins;
-//! the object is in the right place before it is removed from the wrong one, and that before its row goes;
+//! the object is in the right place, unless it has expired, before it is removed from the wrong one, and that before
+//! its row goes;
 //! after a crash in between the rest is still to do.
 //! Deliberately absent: who fills the queue (the container-replicator).
 //! Tests: `record.rs`, `tests/interop/test_container_reconciler.py`.
@@ -25,7 +26,7 @@ use listing_engine::better_policy;
 use listing_engine::wire::{PolicyClaim, Summary};
 use peer::message::header_names::{
     X_ALLOW_RESERVED_NAMES, X_BACKEND_DELETE_TIMESTAMP, X_BACKEND_PUT_TIMESTAMP, X_BACKEND_TIMESTAMP,
-    X_CRYPTO_AS_STORED, X_POLICY_INDEX, X_STATUS_CHANGED_AT,
+    X_CRYPTO_AS_STORED, X_DELETE_AT, X_OPEN_EXPIRED, X_POLICY_INDEX, X_STATUS_CHANGED_AT,
 };
 use peer::message::{ReadContainer, RowChange, UpdateContainer};
 pub use record::ACCOUNT as MISPLACED_OBJECTS;
@@ -225,14 +226,15 @@ impl ContainerReconciler {
     async fn move_object(&self, record: &Record, right: PolicyIndex) -> Result<(), Later> {
         let head = at(InternalRequest::new(Method::HEAD, record.path.clone()), right);
         let there = self.noted(right, self.once.ask(&head, &[2, 4]).await)?;
-        let there = found(there.status(), there.headers());
+        let there = found(there.status(), there.headers(), self.world.clock.now());
         let (step, source) = match judge_destination(record, there) {
             Some(step) => (step, None),
             None => {
                 let get = at(InternalRequest::new(Method::GET, record.path.clone()), record.policy);
+                let get = get.with(X_OPEN_EXPIRED, "true");
                 let source = self.noted(record.policy, self.once.ask(&get, &[2, 4]).await)?;
                 let too_old = self.is_too_old(record.at.as_f64());
-                let here = found(source.status(), source.headers());
+                let here = found(source.status(), source.headers(), self.world.clock.now());
                 (judge_source(record, here, too_old), Some(source))
             }
         };
@@ -335,10 +337,12 @@ fn at(mut ask: InternalRequest, policy: PolicyIndex) -> InternalRequest {
     ask
 }
 
-fn found(status: StatusCode, headers: &HeaderMap) -> FoundVersion {
+fn found(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> FoundVersion {
+    let due = headers.get(X_DELETE_AT).and_then(|due| due.to_str().ok()?.parse().ok());
     FoundVersion {
         status: status.as_u16(),
         at: time(headers, &X_BACKEND_TIMESTAMP),
+        has_expired: status.is_success() && due.is_some_and(|due: u64| due <= now.seconds()),
     }
 }
 

@@ -82,6 +82,8 @@ pub(super) struct FoundVersion {
     pub(super) status: u16,
     /// Of the object or its tombstone; zero for neither.
     pub(super) at: Timestamp,
+    /// Its time is over.
+    pub(super) has_expired: bool,
 }
 
 /// What is to be done.
@@ -104,11 +106,14 @@ pub(super) fn judge_destination(record: &Record, there: FoundVersion) -> Option<
     (there.at >= record.at).then_some(Move::CleanUp)
 }
 
-/// What to do, by what the wrong policy has.
+/// What to do, by what the wrong policy has. What has expired there is not moved; it must go, as the expirer asks for
+/// it in the right policy only.
 pub(super) fn judge_source(record: &Record, here: FoundVersion, too_old: bool) -> Move {
     let is_whole = (200..300).contains(&here.status) && here.at >= record.at;
-    let is_gone = (400..500).contains(&here.status);
+    let is_gone = (400..500).contains(&here.status) || here.has_expired;
     match record.event {
+        Event::Written if is_whole && here.has_expired => Move::CleanUp,
+        Event::Deleted if here.has_expired => Move::Delete(later(record.at.max(here.at), 3)),
         _ if is_whole => Move::Copy(later(here.at, 3)),
         Event::Deleted if is_gone => Move::Delete(later(record.at.max(here.at), 3)),
         _ if too_old => Move::GiveUp,
@@ -182,7 +187,11 @@ mod tests {
             (&delete, 200, "98", false, Move::Wait),
             (&delete, 503, "0", false, Move::Wait),
         ] {
-            let here = FoundVersion { status, at: time(at) };
+            let here = FoundVersion {
+                status,
+                at: time(at),
+                has_expired: false,
+            };
             assert_eq!(judge_source(record, here, too_old), expected, "{record:?} {here:?}");
         }
         for (at, expected) in [
@@ -194,8 +203,24 @@ mod tests {
             let there = FoundVersion {
                 status: 200,
                 at: time(at),
+                has_expired: false,
             };
             assert_eq!(judge_destination(&put, there), expected);
+        }
+        // OpenStack's looks for what has expired until it gives up.
+        for (record, at, expected) in [
+            (&put, "100", Move::CleanUp),
+            (&put, "105", Move::CleanUp),
+            (&put, "95", Move::Wait),
+            (&delete, "100", gone),
+            (&delete, "95", gone),
+        ] {
+            let here = FoundVersion {
+                status: 200,
+                at: time(at),
+                has_expired: true,
+            };
+            assert_eq!(judge_source(record, here, false), expected, "{record:?} {here:?}");
         }
     }
 
