@@ -105,7 +105,7 @@ fn due(headers: &HeaderMap) -> Option<Timestamp> {
     Some(Timestamp::from_seconds(seconds))
 }
 
-/// What those of them have that answer.
+/// What those of them have that answer. Silent ones are asked only where the others make no quorum.
 async fn ask_primaries(shared: &Shared, request: &ClientRequest, object: &LocatedObject) -> Vec<NodeAnswer> {
     let context = context_of(request, &mut forwarded_headers(request));
     let read = ReadObject {
@@ -114,23 +114,50 @@ async fn ask_primaries(shared: &Shared, request: &ClientRequest, object: &Locate
         opens_expired: true,
         ..ReadObject::new(target(object.path.clone()))
     };
-    let question = Question::new(context, read);
-    let route = &object.route;
+    let (question, route) = (Question::new(context, read), &object.route);
     let asked = route.primaries.iter().map(|node| ask(shared, route, &question, node));
-    join_all(asked).await.into_iter().flatten().collect()
+    let (mut answers, mut silent) = (vec![], vec![]);
+    for (node, answer) in route.primaries.iter().zip(join_all(asked).await) {
+        match answer {
+            Asked::Answered(answer) => answers.push(answer),
+            Asked::Failed => {}
+            Asked::Silent => silent.push(node),
+        }
+    }
+    if answers.len() < quorum::size(route.replicas()) {
+        let asked = silent.into_iter().map(|node| answer_of(shared, route, &question, node));
+        answers.extend(join_all(asked).await.into_iter().flatten());
+    }
+    answers
 }
 
-/// `None` of one that fails, or is silent.
-async fn ask(shared: &Shared, route: &Route, question: &Question, node: &Node) -> Option<NodeAnswer> {
+/// What became of a question.
+enum Asked {
+    Answered(NodeAnswer),
+    Failed,
+    /// The node was silent, or became so.
+    Silent,
+}
+
+async fn ask(shared: &Shared, route: &Route, question: &Question, node: &Node) -> Asked {
     let call = || question.call(route, node);
-    if shared.is_left_alone(node, call) || shared.is_silent(node, call) {
-        return None;
+    if shared.is_left_alone(node, call) {
+        return Asked::Failed;
     }
-    let asking = Box::pin(shared.ask(node, call(), shared.options.node_timeout));
-    let response = match select(asking, pin!(shared.silence.becomes_silent(node))).await {
-        Either::Left((response, _)) => response?,
-        Either::Right(_) => return None,
-    };
+    if shared.is_silent(node, call) {
+        return Asked::Silent;
+    }
+    let asking = Box::pin(answer_of(shared, route, question, node));
+    match select(asking, pin!(shared.silence.becomes_silent(node))).await {
+        Either::Left((answer, _)) => answer.map_or(Asked::Failed, Asked::Answered),
+        Either::Right(_) => Asked::Silent,
+    }
+}
+
+/// `None` of a node that fails.
+async fn answer_of(shared: &Shared, route: &Route, question: &Question, node: &Node) -> Option<NodeAnswer> {
+    let call = question.call(route, node);
+    let response = shared.ask(node, call, shared.options.node_timeout).await?;
     let (head, _) = response.into_parts();
     (!head.status.is_server_error()).then_some((head.status, head.headers))
 }

@@ -97,9 +97,11 @@ impl Service for Node {
                 answer(204, &[])
             }
             ("POST", _) => answer(202, &[]),
-            (_, Some(Stored { bytes, at })) => {
-                answer(200, &[("x-timestamp", at), ("etag", "e")]).map(|_| Body::whole(bytes))
-            }
+            (_, Some(Stored { bytes, at })) => answer(
+                200,
+                &[("x-timestamp", at), ("etag", "e"), ("x-delete-at", "1800000000")],
+            )
+            .map(|_| Body::whole(bytes)),
         }
     }
 }
