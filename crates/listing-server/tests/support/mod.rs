@@ -29,6 +29,8 @@ pub fn options(devices: &std::path::Path) -> ListingServerOptions {
     ListingServerOptions {
         mount_check: false,
         fallocate_reserve: Reserve::Bytes(0),
+        // As OpenStack has it by default.
+        allowed_sync_hosts: vec!["127.0.0.1".into()],
         ..ListingServerOptions::new(devices, prefix, Arc::new(policies))
     }
 }
