@@ -95,7 +95,9 @@ impl ServerClocks {
     /// What most of the machines whose time is known say of this one's clock, if at least `least` say so.
     fn judge(&self, least: usize) -> Result<(), ClockDiffers> {
         let now = self.machine.now().seconds() as i64 - self.machine.elapsed().as_secs() as i64;
-        let allowed = self.most.as_secs() as i64 + SLACK;
+        let allowed = i64::try_from(self.most.as_secs())
+            .unwrap_or(i64::MAX)
+            .saturating_add(SLACK);
         let known = self.known.lock();
         let mut far: Vec<i64> = known
             .values()

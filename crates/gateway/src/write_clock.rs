@@ -139,7 +139,8 @@ impl WriteClock {
     /// machine's clock than is allowed: they were given before that was set back.
     pub(crate) fn next(&self) -> Timestamp {
         let now = self.machine.now();
-        let after = |last: u64| match last > now.ticks() + 2 * self.most_ahead + TICKS_PER_SECOND {
+        let far = self.most_ahead.saturating_mul(2).saturating_add(TICKS_PER_SECOND);
+        let after = |last: u64| match last.saturating_sub(now.ticks()) > far {
             true => now.ticks(),
             false => now.ticks().max(last + 1),
         };
