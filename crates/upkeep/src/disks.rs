@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use vocabulary::Fault;
+use vocabulary::{Fault, FaultKind};
 use world::files::FileKind;
 use world::{Workers, World};
 
@@ -144,9 +144,11 @@ impl Disks {
         if let Some(found) = all {
             return Ok(found);
         }
-        let names = self.in_time(Look::names).await?;
+        let Some(names) = self.in_time(Look::names).await? else {
+            return Err(Fault::new(FaultKind::Device, "the directory does not answer"));
+        };
         let mut found = vec![];
-        for name in names.unwrap_or_default() {
+        for name in names {
             let ended = Arc::new(AtomicBool::new(false));
             let (looked, at) = (ended.clone(), name.clone());
             let look = move |look: &Look| {
