@@ -20,6 +20,7 @@
 //! | accepting connections | `http_server.rs` |
 //! | how many there may be, and which have to end | `connections.rs`, `activity.rs`, `watch.rs` |
 //! | how many requests an account may have | `shares.rs` |
+//! | whose request is next where few go on at a time | `address_queues.rs`; `seats.rs`, `address_turns.rs` |
 //! | which devices answer none of their requests | `silence.rs` |
 //! | what refused clients hear, and the log of them | `busy.rs`, `refusals.rs` |
 //! | one connection's requests | `requests.rs` |
@@ -32,6 +33,8 @@
 
 mod activity;
 pub mod address;
+mod address_queues;
+mod address_turns;
 mod answer;
 pub mod arrival;
 pub mod body;
@@ -71,6 +74,7 @@ mod url;
 mod watch;
 
 pub use address::{Address, PartitionTarget, Target};
+pub use address_turns::{AddressTurn, AddressTurns};
 pub use arrival::{Arrival, Https};
 pub use body::{Body, Meter};
 pub use body_error::BodyError;

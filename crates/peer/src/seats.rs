@@ -11,12 +11,11 @@
 //! tells them apart.
 
 mod beginnings;
-mod queues;
 
+use crate::address_queues::{AddressQueues, QueuePlace, QueuedRequest};
 pub(crate) use beginnings::Beginning;
 use beginnings::Beginnings;
 use parking_lot::Mutex;
-use queues::{QueuePlace, SeatQueues};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -33,7 +32,7 @@ pub(crate) struct Seats {
     free: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
     beginnings: Arc<Beginnings>,
-    queues: Mutex<SeatQueues>,
+    queues: Mutex<AddressQueues<Seat>>,
     /// How many requests are in `queues`.
     waiting: AtomicUsize,
     /// Notified when a request begins to wait.
@@ -157,14 +156,14 @@ impl Seats {
     fn give(&self, permit: OwnedSemaphorePermit) {
         let mut seat = self.begin(permit);
         while let Some(request) = self.next() {
-            match request.seat.send(seat) {
+            match request.awaited.send(seat) {
                 Ok(()) => return,
                 Err(unwanted) => seat = unwanted,
             }
         }
     }
 
-    fn next(&self) -> Option<queues::WaitingRequest> {
+    fn next(&self) -> Option<QueuedRequest<Seat>> {
         let mut queues = self.queues.lock();
         let next = queues.next();
         if next.is_some() {

@@ -25,6 +25,7 @@ use request_pipeline::{ClientRequest, Feature, Next, Response, reply};
 use serde_json::{Value, json};
 use settings::declare::{Options, Scope};
 use settings::{S3TokenSettings, SettingsError};
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,6 +73,7 @@ impl S3Token {
         &self,
         signed: &SignedRequest,
         key: &str,
+        from: IpAddr,
     ) -> Result<Option<(Arc<Token>, Option<String>)>, Unavailable> {
         let now = self.world.clock.elapsed();
         let kept = self.kept.lock().get(key).cloned();
@@ -80,12 +82,12 @@ impl S3Token {
         {
             return Ok(Some((kept.token, Some(kept.secret))));
         }
-        let Some(token) = self.confirmed(signed, key).await? else {
+        let Some(token) = self.confirmed(signed, key, from).await? else {
             return Ok(None);
         };
         let secret = match self.settings.secret_cache_duration.is_zero() || !self.has_login() {
             true => None,
-            false => self.learn(signed, key, &token, now).await,
+            false => self.learn(signed, key, &token, from).await,
         };
         Ok(Some((token, secret)))
     }
@@ -96,11 +98,16 @@ impl S3Token {
     }
 
     /// Whose signature it is by Keystone's word.
-    async fn confirmed(&self, signed: &SignedRequest, key: &str) -> Result<Option<Arc<Token>>, Unavailable> {
+    async fn confirmed(
+        &self,
+        signed: &SignedRequest,
+        key: &str,
+        from: IpAddr,
+    ) -> Result<Option<Arc<Token>>, Unavailable> {
         for text in std::iter::once(&signed.string_to_sign).chain(&signed.alternative) {
             let question = question(key, text, &signed.signature);
-            let token = self.keystone.signed(&self.address, &question, self.has_login()).await?;
-            if let Some(token) = token {
+            let (keystone, has_login) = (&self.keystone, self.has_login());
+            if let Some(token) = keystone.signed(&self.address, &question, has_login, from).await? {
                 return Ok(Some(Arc::new(token)));
             }
         }
@@ -108,9 +115,10 @@ impl S3Token {
     }
 
     /// Fetches the secret of a key whose signature Keystone has confirmed, and keeps it.
-    async fn learn(&self, signed: &SignedRequest, key: &str, token: &Arc<Token>, now: Duration) -> Option<String> {
+    async fn learn(&self, signed: &SignedRequest, key: &str, token: &Arc<Token>, from: IpAddr) -> Option<String> {
+        let now = self.world.clock.elapsed();
         let user = header(token, "x-user-id");
-        match self.keystone.secret(&self.address, &user, key).await {
+        match self.keystone.secret(&self.address, &user, key, from).await {
             Ok(Some(secret)) if signed.is_signed_with(&secret) => {
                 self.keep(key, token, &secret, now);
                 Some(secret)
@@ -118,7 +126,8 @@ impl S3Token {
             // The key was changed in between, or is not for the gateway's user to see.
             Ok(_) => None,
             Err(unavailable) => {
-                tracing::warn!("the secret of an access key could not be fetched: {unavailable}");
+                let about = "the secret of an access key could not be fetched";
+                self.keystone.report(about, &unavailable);
                 None
             }
         }
@@ -172,7 +181,10 @@ impl Feature for S3Token {
             return next.run(request).await;
         };
         take_off(&mut request.headers);
-        match self.whose(&signed, split(&signed.access_key).0).await {
+        match self
+            .whose(&signed, split(&signed.access_key).0, request.from.ip())
+            .await
+        {
             // A token for no project names no account.
             Ok(Some((token, secret))) if !header(&token, "x-project-id").is_empty() => {
                 request.extensions.remove::<Arc<SignedRequest>>();
@@ -184,7 +196,7 @@ impl Feature for S3Token {
                 return response;
             }
             Err(unavailable) if !self.settings.delay_auth_decision => {
-                tracing::warn!("a signature could not be verified: {unavailable}");
+                self.keystone.report("a signature could not be verified", &unavailable);
                 return reply::status_for(&request.method, 503);
             }
             Ok(_) | Err(_) => {}
@@ -266,8 +278,11 @@ mod tests {
         filter.keep("k", &token, "secret", filter.world.clock.elapsed());
         *clock.wall.lock() -= 86_400;
         *clock.elapsed.lock() += Duration::from_secs(59);
-        assert!(filter.whose(&signed, "k").await.is_ok());
+        assert!(filter.whose(&signed, "k", [10, 0, 0, 1].into()).await.is_ok());
         *clock.elapsed.lock() += Duration::from_secs(1);
-        assert!(filter.whose(&signed, "k").await.is_err(), "Keystone is asked, and away");
+        assert!(
+            filter.whose(&signed, "k", [10, 0, 0, 1].into()).await.is_err(),
+            "Keystone is asked, and away"
+        );
     }
 }

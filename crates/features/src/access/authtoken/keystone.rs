@@ -8,12 +8,13 @@ use super::connections::{Ask, KeystoneConnections, KeystoneResponse, versioned};
 use super::login::{GatewayLogin, GatewaySession};
 use super::outage::REST;
 use super::questions::{Answered, Cause, KeystoneQuestions};
-use super::unavailable::Unavailable;
+use super::unavailable::{Unavailable, UnavailableLog};
 use identity::keystone::{Token, TokenError};
 use peer::Url;
 use serde_json::Value;
 use settings::declare::Scope;
 use settings::{AuthTokenSettings, SettingsError};
+use std::net::IpAddr;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use vocabulary::names::quote;
@@ -30,6 +31,7 @@ pub(in crate::access) struct Keystone {
     world: World,
     /// When Keystone may be asked next whether it answers.
     next_probe: Mutex<Duration>,
+    log: UnavailableLog,
 }
 
 impl Keystone {
@@ -50,12 +52,18 @@ impl Keystone {
             ),
             world: world.clone(),
             next_probe: Mutex::default(),
+            log: UnavailableLog::default(),
         })
     }
 
-    /// Whose token it is; nothing when it is not good.
-    pub(super) async fn validate(&self, subject: &str, allow_expired: bool) -> Result<Option<Token>, Unavailable> {
-        let _place = self.questions.place().await?;
+    /// Whose token it is that a client at this address sent; nothing when it is not good.
+    pub(super) async fn validate(
+        &self,
+        subject: &str,
+        allow_expired: bool,
+        from: IpAddr,
+    ) -> Result<Option<Token>, Unavailable> {
+        let _place = self.questions.place(from).await?;
         let mut session = self.login.session(&self.questions).await?;
         for attempt in 0..2 {
             let answer = self.ask_about(&session, subject, allow_expired).await?;
@@ -76,8 +84,9 @@ impl Keystone {
         address: &Url,
         question: &Value,
         has_login: bool,
+        from: IpAddr,
     ) -> Result<Option<Token>, Unavailable> {
-        let _place = self.questions.place().await?;
+        let _place = self.questions.place(from).await?;
         let url = address.with("/s3tokens");
         let mut session = match has_login {
             true => Some(self.login.session(&self.questions).await?),
@@ -110,8 +119,9 @@ impl Keystone {
         address: &Url,
         user: &str,
         access_key: &str,
+        from: IpAddr,
     ) -> Result<Option<String>, Unavailable> {
-        let _place = self.questions.place().await?;
+        let _place = self.questions.place(from).await?;
         let session = self.login.session(&self.questions).await?;
         let url = address.with(&format!(
             "/users/{}/credentials/OS-EC2/{}",
@@ -129,6 +139,13 @@ impl Keystone {
             200 => Ok(answer.json()?["credential"]["secret"].as_str().map(str::to_owned)),
             400..=404 => Ok(None),
             status => Err(Unavailable::Status(status)),
+        }
+    }
+
+    /// Puts into the log that something (`failed`) came to nothing, in one line for many.
+    pub(in crate::access) fn report(&self, failed: &str, why: &Unavailable) {
+        if let Some(more) = self.log.line(self.world.clock.elapsed()) {
+            tracing::warn!("{failed}: {why}{more}");
         }
     }
 

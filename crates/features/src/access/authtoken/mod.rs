@@ -89,7 +89,7 @@ impl AuthToken {
         take_off(&mut request.headers);
         let service = match header_text(&request.headers, &["x-service-token"]).map(Cow::into_owned) {
             Some(token) => {
-                let checked = self.check(&token, Whose::Service, false, &request.method).await?;
+                let checked = self.check(&token, Whose::Service, false, request).await?;
                 self.write_down(&mut request.headers, Whose::Service, &checked, &request.method)?;
                 Some(checked)
             }
@@ -100,7 +100,7 @@ impl AuthToken {
             _ => false,
         };
         let checked = match header_text(&request.headers, &["x-auth-token", "x-storage-token"]).map(Cow::into_owned) {
-            Some(token) => self.check(&token, Whose::User, trusted, &request.method).await?,
+            Some(token) => self.check(&token, Whose::User, trusted, request).await?,
             None => Checked::Bad,
         };
         self.write_down(&mut request.headers, Whose::User, &checked, &request.method)
@@ -111,7 +111,7 @@ impl AuthToken {
         secret: &str,
         whose: Whose,
         allow_expired: bool,
-        method: &Method,
+        request: &ClientRequest,
     ) -> Result<Checked, Box<Response>> {
         if !may_be_token(secret) {
             return Ok(Checked::Bad);
@@ -122,13 +122,13 @@ impl AuthToken {
         let confirmed = match known {
             Some(known) => Some(known),
             None if self.known.is_refused(secret, allow_expired, now) => None,
-            None => match self.keystone.validate(secret, allow_expired).await {
+            None => match self.keystone.validate(secret, allow_expired, request.from.ip()).await {
                 Ok(Some(token)) => Some(self.known.remember(secret, token, wall, now).await),
                 Ok(None) => {
                     self.known.refuse(secret, allow_expired, now);
                     None
                 }
-                Err(unavailable) => return self.unavailable(&unavailable, method).map_err(Box::new),
+                Err(unavailable) => return self.unavailable(&unavailable, &request.method).map_err(Box::new),
             },
         };
         Ok(match confirmed {
@@ -148,7 +148,7 @@ impl AuthToken {
 
     /// Keystone cannot say: as if the token were bad where others decide, else 503.
     fn unavailable(&self, unavailable: &Unavailable, method: &Method) -> Result<Checked, Response> {
-        tracing::warn!("a token could not be validated: {unavailable}");
+        self.keystone.report("a token could not be validated", unavailable);
         if self.settings.delay_auth_decision {
             return Ok(Checked::Bad);
         }

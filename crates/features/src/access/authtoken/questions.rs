@@ -1,19 +1,21 @@
 //! Sending questions to Keystone: how many at once, how often again, and what their failures say about Keystone.
 //!
-//! A question that a client causes fails for one of two reasons. No connection and no answer in time are Keystone's
-//! doing, and begin an outage (`outage.rs`). A connection that breaks, and an answer that is an error of the server,
-//! may be due to what the client sent: a server that reads four KiB of headers closes the connection on a longer token,
-//! and a balancer in front of it makes a 502 of that. They are [`Answered::Doubtful`]: Keystone is asked something of
-//! the gateway's own before other clients' questions are refused. That begins an outage however it fails.
+//! A question that a client causes fails for one of two reasons. No connection is Keystone's doing, and so is no answer
+//! in time where it has answered no other question meanwhile: they begin an outage (`outage.rs`). A connection that
+//! breaks, an answer that is an error of the server, and one that is late while others come, may be due to what the
+//! client sent: a server that reads four KiB of headers closes the connection on a longer token, and a balancer in front
+//! of it makes a 502 of that. They are [`Answered::Doubtful`]: Keystone is asked something of the gateway's own before
+//! other clients' questions are refused. That begins an outage however it fails.
 //! Always holds: at most [`MOST_AT_ONCE`] questions are under way, and none waits to be sent for longer than
-//! [`LONGEST_WAIT`]; a question whose connection broke is sent twice at most.
+//! [`LONGEST_WAIT`]; clients' addresses take turns, so that the questions of one leave places to the others'; a question
+//! whose connection broke is sent twice at most.
 
 use super::connections::{Ask, KeystoneConnections, KeystoneResponse};
 use super::outage::KeystoneOutage;
 use super::unavailable::Unavailable;
-use peer::PeerError;
+use peer::{AddressTurn, AddressTurns, PeerError};
+use std::net::IpAddr;
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit};
 use world::World;
 
 /// Questions under way to Keystone; more wait.
@@ -49,7 +51,7 @@ pub(super) enum Answered {
 pub(super) struct KeystoneQuestions {
     connections: KeystoneConnections,
     retries: u32,
-    room: Semaphore,
+    places: AddressTurns,
     pub(super) outage: KeystoneOutage,
     pub(super) world: World,
 }
@@ -60,29 +62,28 @@ impl KeystoneQuestions {
         Self {
             connections,
             retries,
-            room: Semaphore::new(MOST_AT_ONCE),
+            places: AddressTurns::new(MOST_AT_ONCE),
             outage: KeystoneOutage::default(),
             world,
         }
     }
 
-    /// A place for a question.
-    pub(super) async fn place(&self) -> Result<SemaphorePermit<'_>, Unavailable> {
-        if !self.outage.lets_pass(self.now()) {
+    /// A place for a question that a client at this address causes.
+    pub(super) async fn place(&self, from: IpAddr) -> Result<AddressTurn, Unavailable> {
+        let began = self.now();
+        if !self.outage.lets_pass(began) {
             return Err(Unavailable::Away);
         }
-        match self.world.timeout(LONGEST_WAIT, self.room.acquire()).await {
-            // The room is never closed.
-            Ok(place) => place.map_err(|_| Unavailable::Away),
-            Err(_) => {
-                self.outage.failed(self.now());
-                Err(Unavailable::Away)
-            }
-        }
+        let place = self.world.timeout(LONGEST_WAIT, self.places.wait(from)).await;
+        place.map_err(|_| match self.outage.late(began, self.now()) {
+            true => Unavailable::Away,
+            false => Unavailable::Crowded,
+        })
     }
 
     /// Sends, and again after a pause when it did not get there.
     pub(super) async fn send(&self, ask: &Ask<'_>, cause: Cause) -> Answered {
+        let began = self.now();
         let mut pause = FIRST_PAUSE;
         let mut left = self.retries;
         let mut is_broken = false;
@@ -103,10 +104,11 @@ impl KeystoneQuestions {
         };
         let is_at_fault = match &answered {
             Ok(answer) if !is_servers_error(answer.status()) => {
-                self.outage.over();
+                self.outage.over(self.now());
                 return Answered::Clear(answered.map_err(Into::into));
             }
-            Err(PeerError::Connect(_) | PeerError::ConnectTimeout | PeerError::ResponseTimeout) => true,
+            Err(PeerError::Connect(_) | PeerError::ConnectTimeout) => true,
+            Err(PeerError::ResponseTimeout) if self.outage.late(began, self.now()) => true,
             Ok(_) | Err(_) => cause == Cause::Gateway,
         };
         let answered = answered.map_err(Into::into);

@@ -4,11 +4,14 @@ use super::*;
 use crate::testing::HandClock;
 use ::settings::Document;
 use parking_lot::Mutex;
+use request_pipeline::Request;
 use serde_json::json;
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 
 /// What is done about a question.
 enum Reply {
@@ -18,6 +21,8 @@ enum Reply {
     Say(u16, String),
     /// The status after a time, which is real.
     SayLater(Duration, u16),
+    /// The status once there is a permit, which is used up.
+    SayWhen(Arc<Semaphore>, u16),
     /// Nothing comes.
     Hang,
 }
@@ -75,6 +80,10 @@ async fn serve(mut stream: TcpStream, reply: impl Fn(&str) -> Reply, asked: Arc<
                 tokio::time::sleep(time).await;
                 (status, String::new())
             }
+            Reply::SayWhen(permits, status) => {
+                permits.acquire().await.unwrap().forget();
+                (status, String::new())
+            }
             Reply::Hang => std::future::pending().await,
         };
         let head = format!("HTTP/1.1 {status} x\r\nx-subject-token: gateway\r\n");
@@ -84,6 +93,20 @@ async fn serve(mut stream: TcpStream, reply: impl Fn(&str) -> Reply, asked: Arc<
 }
 
 async fn bench(reply: impl Fn(&str) -> Reply + Clone + Send + Sync + 'static) -> Bench {
+    let clock = Arc::new(HandClock::default());
+    *clock.wall.lock() = NOW;
+    let world = World {
+        clock: clock.clone(),
+        ..World::real()
+    };
+    Bench {
+        clock,
+        ..bench_in(world, reply).await
+    }
+}
+
+/// Without a clock to set.
+async fn bench_in(world: World, reply: impl Fn(&str) -> Reply + Clone + Send + Sync + 'static) -> Bench {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let asked = Arc::new(Mutex::new(Vec::new()));
@@ -97,12 +120,6 @@ async fn bench(reply: impl Fn(&str) -> Reply + Clone + Send + Sync + 'static) ->
     let document = Document::parse(Path::new("p.conf"), &text).unwrap();
     let scope = Scope::paste(&document, "filter:a").unwrap();
     let settings = AuthTokenSettings::of(&scope).unwrap();
-    let clock = Arc::new(HandClock::default());
-    *clock.wall.lock() = NOW;
-    let world = World {
-        clock: clock.clone(),
-        ..World::real()
-    };
     Bench {
         filter: AuthToken {
             challenge: INVALID,
@@ -111,19 +128,21 @@ async fn bench(reply: impl Fn(&str) -> Reply + Clone + Send + Sync + 'static) ->
             world,
             settings,
         },
-        clock,
+        clock: Arc::default(),
         asked,
     }
 }
 
 impl Bench {
     async fn is_good(&self, secret: &str) -> bool {
-        let checked = self.filter.check(secret, Whose::User, false, &Method::GET).await;
-        matches!(checked, Ok(Checked::Good(_)))
+        self.is_good_from("10.0.0.1", secret).await
     }
 
-    fn pass(&self, time: Duration) {
-        *self.clock.elapsed.lock() += time;
+    async fn is_good_from(&self, address: &str, secret: &str) -> bool {
+        let mut request = Request::new(Method::GET, "/v1/a".into(), "/v1/a".into());
+        request.from = (address.parse::<IpAddr>().unwrap(), 1).into();
+        let checked = self.filter.check(secret, Whose::User, false, &request).await;
+        matches!(checked, Ok(Checked::Good(_)))
     }
 
     /// How often the server was asked about a token.
@@ -195,6 +214,10 @@ async fn what_cannot_be_a_token_is_not_asked_about() {
 }
 
 impl Bench {
+    fn pass(&self, time: Duration) {
+        *self.clock.elapsed.lock() += time;
+    }
+
     /// Asks about thirty tokens at once; how long it takes until all are refused.
     async fn crowd(&self) -> Duration {
         let began = std::time::Instant::now();
@@ -236,6 +259,58 @@ async fn a_login_that_hangs_is_waited_for_a_while() {
         "{one:?} {others:?}"
     );
     assert_eq!(bench.asked("login"), 1);
+}
+
+/// A Keystone that is slow, and more tokens from one address than it is asked about at a time.
+#[tokio::test]
+async fn a_flood_of_tokens_at_a_slow_keystone_shuts_no_other_address_out() {
+    let answers = Arc::new(Semaphore::new(0));
+    let some = answers.clone();
+    let bench = bench_in(World::real(), move |token| match token {
+        "login" => logged_in(),
+        "good" => good(),
+        _ => Reply::SayWhen(some.clone(), 404),
+    });
+    let bench = bench.await;
+    let tokens: Vec<String> = (0..200).map(|number| format!("flood{number}")).collect();
+    let flood = futures_util::future::join_all(tokens.iter().map(|token| bench.is_good(token)));
+    let others = async {
+        while bench.asked.lock().len() < 65 {
+            tokio::task::yield_now().await;
+        }
+        let good = bench.is_good_from("10.0.0.2", "good");
+        let answered = async {
+            assert_eq!(bench.asked.lock().len(), 65, "all places are taken");
+            answers.add_permits(2);
+        };
+        assert!(tokio::join!(good, answered).0, "it is its turn soon");
+        assert!(bench.asked.lock().len() <= 68);
+        answers.add_permits(tokens.len());
+    };
+    let (flood, ()) = tokio::join!(flood, others);
+    assert!(!flood.contains(&true));
+    assert_eq!(bench.asked.lock().len(), 202);
+}
+
+/// One token that Keystone takes too long about, while it answers others.
+#[tokio::test]
+async fn a_question_that_is_late_while_others_are_answered_is_no_outage() {
+    let bench = bench(|token| match token {
+        "login" => logged_in(),
+        "slow" => Reply::Hang,
+        _ => good(),
+    });
+    let bench = bench.await;
+    let others = async {
+        for number in 0..70 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            bench.pass(Duration::from_secs(1));
+            assert!(bench.is_good(&format!("good{number}")).await, "{number}");
+        }
+    };
+    let (slow, ()) = tokio::join!(bench.is_good("slow"), others);
+    assert!(!slow);
+    assert_eq!(bench.asked("gateway"), 1, "Keystone was asked whether it answers");
 }
 
 #[tokio::test]

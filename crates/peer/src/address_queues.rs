@@ -1,49 +1,57 @@
-//! Requests that wait for a seat, in a queue for each address.
+//! Requests that wait for something of which there is little (a seat, a place), in a queue for each address.
 //!
 //! Always holds: no queue is empty; the queues take turns, in the order in which they began.
 
-use super::Seat;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use tokio::sync::oneshot;
 
 /// See the module's header.
-#[derive(Default)]
-pub(super) struct SeatQueues {
-    queues: HashMap<IpAddr, VecDeque<WaitingRequest>>,
+pub(crate) struct AddressQueues<T> {
+    queues: HashMap<IpAddr, VecDeque<QueuedRequest<T>>>,
     /// The addresses, that of the next request first.
     order: VecDeque<IpAddr>,
     next_id: u64,
 }
 
 /// A request that waits.
-pub(super) struct WaitingRequest {
+pub(crate) struct QueuedRequest<T> {
     id: u64,
-    pub(super) seat: oneshot::Sender<Seat>,
+    pub(crate) awaited: oneshot::Sender<T>,
 }
 
 /// Where a request waits.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct QueuePlace {
+pub(crate) struct QueuePlace {
     queue: IpAddr,
     id: u64,
 }
 
-impl SeatQueues {
+impl<T> Default for AddressQueues<T> {
+    fn default() -> Self {
+        Self {
+            queues: HashMap::new(),
+            order: VecDeque::new(),
+            next_id: 0,
+        }
+    }
+}
+
+impl<T> AddressQueues<T> {
     /// Behind the other requests of its address.
-    pub(super) fn add(&mut self, address: IpAddr, seat: oneshot::Sender<Seat>) -> QueuePlace {
+    pub(crate) fn add(&mut self, address: IpAddr, awaited: oneshot::Sender<T>) -> QueuePlace {
         let (queue, id) = (queue_of(address), self.next_id);
         self.next_id += 1;
         let requests = self.queues.entry(queue).or_default();
         if requests.is_empty() {
             self.order.push_back(queue);
         }
-        requests.push_back(WaitingRequest { id, seat });
+        requests.push_back(QueuedRequest { id, awaited });
         QueuePlace { queue, id }
     }
 
     /// Takes the request whose turn it is.
-    pub(super) fn next(&mut self) -> Option<WaitingRequest> {
+    pub(crate) fn next(&mut self) -> Option<QueuedRequest<T>> {
         let queue = self.order.pop_front()?;
         let requests = self.queues.get_mut(&queue)?;
         let request = requests.pop_front();
@@ -55,7 +63,7 @@ impl SeatQueues {
     }
 
     /// Takes the newest request of the longest queue, if that is longer than the queue of `address` would become.
-    pub(super) fn take_from_longest(&mut self, address: IpAddr) -> Option<WaitingRequest> {
+    pub(crate) fn take_from_longest(&mut self, address: IpAddr) -> Option<QueuedRequest<T>> {
         let own = self.queues.get(&queue_of(address)).map_or(0, VecDeque::len);
         let longest = self.queues.values_mut().max_by_key(|requests| requests.len())?;
         // It keeps one at least.
@@ -63,7 +71,7 @@ impl SeatQueues {
     }
 
     /// Removes a request that waits no longer; whether it was still there.
-    pub(super) fn remove(&mut self, place: QueuePlace) -> bool {
+    pub(crate) fn remove(&mut self, place: QueuePlace) -> bool {
         let Some(requests) = self.queues.get_mut(&place.queue) else {
             return false;
         };
@@ -79,7 +87,7 @@ impl SeatQueues {
     }
 
     #[cfg(test)]
-    pub(super) fn are_empty(&self) -> bool {
+    pub(crate) fn are_empty(&self) -> bool {
         self.queues.is_empty() && self.order.is_empty()
     }
 }
