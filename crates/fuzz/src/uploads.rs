@@ -129,7 +129,7 @@ async fn entries(sent: &[u8], size: usize, compression: Compression) -> (Vec<(Ta
 /// Lists of names to delete.
 pub(crate) fn bulk_list(bytes: &[u8]) {
     let (size, sent) = cut(bytes);
-    let seat = || ListSeat::in_room(&MemoryRoom::default());
+    let seat = || ListSeat::in_room(&MemoryRoom::default(), "a");
     let (mut one, mut other) = (seat(), seat());
     let whole = block_on(list::read(body(sent, WHOLE), 20, &mut one));
     let in_pieces = block_on(list::read(body(sent, size), 20, &mut other));

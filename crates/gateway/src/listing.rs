@@ -28,11 +28,11 @@ enum Unread {
     NotAListing,
 }
 
-/// The answer of a node that has it, as a whole.
-pub(crate) async fn whole(shared: &Shared, source: ReadSource) -> Response {
+/// The answer about this account of a node that has it, as a whole.
+pub(crate) async fn whole(shared: &Shared, account: &str, source: ReadSource) -> Response {
     let (head, body) = source.response.into_parts();
     let patience = shared.options.recoverable_node_timeout;
-    let mut seat = shared.listings.enter();
+    let mut seat = shared.listings.enter(account);
     let why = match shared.world.timeout(patience, collect(body, &mut seat)).await {
         Ok(Ok(body)) => return Response::from_parts(head, Body::whole(body)),
         Ok(Err(Unread::NoRoom(no_room))) => return no_room.answer(),
@@ -130,18 +130,26 @@ mod tests {
     #[tokio::test]
     async fn answers_share_the_room_while_they_are_read() {
         static PIECE: [u8; 1000] = [b' '; 1000];
-        let room = MemoryRoom::of(10_000);
-        let mut held = room.enter();
+        let room = MemoryRoom::of(20_000);
+        let mut held = room.enter("a");
         assert_eq!(collect(stream(&PIECE, 6), &mut held).await.ok().unwrap().len(), 6000);
-        let refused = collect(stream(&PIECE, 5), &mut room.enter()).await;
+        let refused = collect(stream(&PIECE, 5), &mut room.enter("a")).await;
         assert!(matches!(refused, Err(Unread::NoRoom(_))));
         assert_eq!(
-            collect(stream(&PIECE, 1), &mut room.enter()).await.ok().unwrap().len(),
+            collect(stream(&PIECE, 1), &mut room.enter("a"))
+                .await
+                .ok()
+                .unwrap()
+                .len(),
             1000
         );
         drop(held);
         assert_eq!(
-            collect(stream(&PIECE, 5), &mut room.enter()).await.ok().unwrap().len(),
+            collect(stream(&PIECE, 5), &mut room.enter("a"))
+                .await
+                .ok()
+                .unwrap()
+                .len(),
             5000
         );
     }

@@ -341,7 +341,8 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
         pass_over(body).await;
         return Err(crate::error::MALFORMED_XML.into());
     }
-    let seat = request.extensions.get::<MemoryRoom>().map(MemoryRoom::enter);
+    let account = request.entity.as_ref().map_or("", |entity| &entity.account);
+    let seat = request.extensions.get::<MemoryRoom>().map(|room| room.enter(account));
     let (bytes, seat) = match read(body, limit, seat).await? {
         Ok(read) => read,
         Err(BodyError::TooLarge(_)) => return Err(crate::error::MALFORMED_XML.into()),

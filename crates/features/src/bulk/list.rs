@@ -104,7 +104,7 @@ mod tests {
 
     #[tokio::test]
     async fn lists_take_room_by_what_has_come() {
-        let room = MemoryRoom::of(20_000);
+        let room = MemoryRoom::of(40_000);
         let line = format!("/c/{}\n", "x".repeat(900));
         let list = async |lines: usize| {
             let first = [Ok(bytes::Bytes::from(line.repeat(lines)))];
@@ -112,7 +112,7 @@ mod tests {
                 futures_util::stream::iter(first).chain(futures_util::stream::pending()),
                 None,
             );
-            read(body, 100, &mut ListSeat::in_room(&room))
+            read(body, 100, &mut ListSeat::in_room(&room, "a"))
                 .await
                 .map(|targets| targets.len())
         };
@@ -129,7 +129,7 @@ mod tests {
     async fn names(text: &[u8], most: usize) -> Result<Vec<Vec<u8>>, BadList> {
         let chunks: Vec<_> = text.chunks(3).map(|c| Ok(bytes::Bytes::copy_from_slice(c))).collect();
         let body = Body::stream(futures_util::stream::iter(chunks), None);
-        let mut seat = ListSeat::in_room(&MemoryRoom::default());
+        let mut seat = ListSeat::in_room(&MemoryRoom::default(), "a");
         Ok(read(body, most, &mut seat)
             .await?
             .into_iter()

@@ -4,11 +4,12 @@
 //! strangers can fill the room of lists. Then further ones are read only for clients that say who they are, in a room
 //! of their own.
 //! Always holds: lists of strangers take no more than [`MOST_OF_LISTS`] together; what they take keeps out none of
-//! those that the cluster knows.
+//! those that the cluster knows; in the first room clients' addresses are the tenants, in the second the accounts of
+//! clients that may see theirs (`memory_room.rs` in `request-pipeline` has what a tenant may take).
 
 use super::delete::add_agent;
 use super::{AGENT, SOURCE};
-use http::Method;
+use http::{Method, StatusCode};
 use request_pipeline::{ClientRequest, MemoryRoom, MemorySeat, Next, NoRoom};
 use vocabulary::EntityPath;
 
@@ -35,6 +36,7 @@ pub struct ListSeat {
 
 struct Question {
     request: ClientRequest,
+    account: String,
     next: Next,
     room: MemoryRoom,
 }
@@ -54,16 +56,16 @@ impl ListRoom {
         add_agent(&mut request, AGENT);
         let question = Question {
             request,
+            account: account.to_owned(),
             next: next.clone(),
             room: self.known.clone(),
         };
         let mut seat = ListSeat {
             question: Some(Box::new(question)),
-            ..ListSeat::in_room(&self.everybody)
+            ..ListSeat::in_room(&self.everybody, &client.from.ip().to_string())
         };
-        if self.everybody.enter().grow(LEAST_ROOM).is_err() {
-            seat.go_to_known().await?;
-            self.known.enter().grow(LEAST_ROOM)?;
+        if seat.everybody.other().grow(LEAST_ROOM).is_err() {
+            seat.go_to_known().await?.other().grow(LEAST_ROOM)?;
         }
         Ok(seat)
     }
@@ -82,9 +84,9 @@ impl Default for ListRoom {
 
 impl ListSeat {
     /// In this room alone.
-    pub fn in_room(room: &MemoryRoom) -> Self {
+    pub fn in_room(room: &MemoryRoom, tenant: &str) -> Self {
         Self {
-            everybody: room.enter(),
+            everybody: room.enter(tenant),
             known: None,
             question: None,
         }
@@ -101,10 +103,19 @@ impl ListSeat {
     /// The seat among those who say who they are; an error when the client does not.
     async fn go_to_known(&mut self) -> Result<&mut MemorySeat, NoRoom> {
         if let Some(question) = self.question.take() {
-            let Question { request, next, room } = *question;
-            if next.run(request).await.status() != http::StatusCode::UNAUTHORIZED {
-                self.known = Some(room.enter());
-            }
+            let Question {
+                request,
+                account,
+                next,
+                room,
+            } = *question;
+            let status = next.run(request).await.status();
+            self.known = match status {
+                StatusCode::UNAUTHORIZED => None,
+                // Known, but any account can be named.
+                StatusCode::FORBIDDEN => Some(self.everybody.in_another(&room)),
+                _ => Some(room.enter(account)),
+            };
         }
         self.known.as_mut().ok_or(NoRoom)
     }

@@ -5,7 +5,7 @@ use crate::testing::{request, with_headers};
 use futures_util::StreamExt;
 use header::{BLOCK, header};
 use parking_lot::Mutex;
-use request_pipeline::{AccountInfo, ContainerInfo, Core, InfoSource, Pipeline};
+use request_pipeline::{AccountInfo, ContainerInfo, Core, InfoSource, MemorySeat, Pipeline};
 use world::clock::RealClock;
 
 /// Stores objects as lines; containers whose names begin with `no` cannot be made, and `out` is closed to strangers.
@@ -260,7 +260,7 @@ async fn lists_are_deleted() {
 
 #[tokio::test]
 async fn lists_without_room_are_refused_but_for_clients_that_are_known() {
-    let lists = ListRoom::of(100_000);
+    let lists = ListRoom::of(200_000);
     let room = lists.everybody().clone();
     let feature = Arc::new(Bulk::new(settings(), 1000, Arc::new(RealClock::new())).reading_in(lists));
     // The account `out` answers strangers.
@@ -282,23 +282,27 @@ async fn lists_without_room_are_refused_but_for_clients_that_are_known() {
         let expected = format!("Number Deleted: {count}");
         assert!(answer.0 == 200 && answer.1.contains(&expected), "{answer:?}");
     };
-    let mut seat = room.enter();
+    let mut seat = room.enter("b");
     seat.grow(30_000).unwrap();
     deleted(send("out", "c/o\n".repeat(3)).await, 3);
     deleted(send("out", long()).await, 5);
-    seat.grow(6_000).unwrap();
+    seat.grow(45_000).unwrap();
     assert_eq!(send("out", "c/o\n".into()).await.0, 503);
     deleted(send("a", long()).await, 5);
     drop(seat);
-    // The room is filled while the list comes.
+    // The room is filled while the list comes, each tenant as far as it may.
     let filled = || {
-        let mut seat = room.enter();
-        seat.grow(34_000).unwrap();
+        let room = room.clone();
+        let fill = move |tenant: u8| {
+            let mut seat = room.enter(tenant.to_string());
+            while seat.grow(500).is_ok() {}
+            seat
+        };
+        let mut seats: Vec<MemorySeat> = Vec::new();
         let list = futures_util::stream::iter(long().into_bytes().chunks(5000).map(<[u8]>::to_vec).collect::<Vec<_>>());
         Body::stream(
             list.map(move |piece| {
-                // Of three pieces two find room for this.
-                let _ = seat.grow(31_000);
+                seats.extend((0..10).map(&fill));
                 Ok(piece.into())
             }),
             None,

@@ -42,8 +42,8 @@ impl KeystoneOutage {
         self.0.lock().next = Some(now + REST);
     }
 
-    /// Something that was begun at `began` had no answer until `now`; whether Keystone is the reason, as it has answered
-    /// nothing else either.
+    /// Something that was begun at `began` had no answer until `now`; whether Keystone is the reason, as it has
+    /// answered nothing else either.
     pub(super) fn late(&self, began: Duration, now: Duration) -> bool {
         let mut state = self.0.lock();
         let is_silent = state.answered.is_none_or(|answered| answered < began);

@@ -1,11 +1,11 @@
 //! Sending questions to Keystone: how many at once, how often again, and what their failures say about Keystone.
 //!
-//! A question that a client causes fails for one of two reasons. No connection is Keystone's doing, and so is no answer
-//! in time where it has answered no other question meanwhile: they begin an outage (`outage.rs`). A connection that
-//! breaks, an answer that is an error of the server, and one that is late while others come, may be due to what the
-//! client sent: a server that reads four KiB of headers closes the connection on a longer token, and a balancer in front
-//! of it makes a 502 of that. They are [`Answered::Doubtful`]: Keystone is asked something of the gateway's own before
-//! other clients' questions are refused. That begins an outage however it fails.
+//! A question that a client causes fails for one of two reasons. No connection is Keystone's doing, and so is no
+//! answer in time where it has answered no other question meanwhile: they begin an outage (`outage.rs`). A connection
+//! that breaks, an answer that is an error of the server, and one that is late while others come, may be due to what
+//! the client sent: a server that reads four KiB of headers closes the connection on a longer token, and a balancer in
+//! front of it makes a 502 of that. They are [`Answered::Doubtful`]: Keystone is asked something of the gateway's own
+//! before other clients' questions are refused. That begins an outage however it fails.
 //! Always holds: at most [`MOST_AT_ONCE`] questions are under way, and none waits to be sent for longer than
 //! [`LONGEST_WAIT`]; clients' addresses take turns, so that the questions of one leave places to the others'; a question
 //! whose connection broke is sent twice at most.

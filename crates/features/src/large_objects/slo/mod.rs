@@ -66,7 +66,8 @@ struct Shared {
     manifests: MemoryRoom,
 }
 
-/// Bytes of memory that the manifests of all downloads and deletions take together, but for those of [`SMALL`].
+/// Bytes of memory that the manifests of all downloads and deletions take together, but for those of [`SMALL`]; those
+/// of one account half as many.
 const MOST_OF_MANIFESTS: u64 = 256 << 20;
 /// Bytes that a manifest takes without being counted: more than one of a thousand segments does.
 const SMALL: u64 = 256 << 10;
@@ -257,9 +258,9 @@ async fn each_step<E: Into<Unread>>(
 }
 
 impl Shared {
-    /// Reads a stored manifest.
-    async fn read(&self, body: Body) -> Result<Arc<HeldManifest>, Unread> {
-        let (mut reader, mut seat) = (ManifestReader::default(), self.manifests.enter());
+    /// Reads a stored manifest of this account.
+    async fn read(&self, account: &str, body: Body) -> Result<Arc<HeldManifest>, Unread> {
+        let (mut reader, mut seat) = (ManifestReader::default(), self.manifests.enter(account));
         each_step(body, |json| {
             reader.push(json)?;
             let counted = reader.weight().saturating_sub(SMALL);

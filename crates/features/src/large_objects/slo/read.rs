@@ -108,7 +108,8 @@ impl<'a> Reading<'a> {
             return answer;
         }
         let (head, body) = self.response.into_parts();
-        let held = match self.shared.read(body).await {
+        let account = self.request.entity.as_ref().map_or("", |entity| &entity.account);
+        let held = match self.shared.read(account, body).await {
             Ok(held) => held,
             Err(Unread::NoRoom(full)) => return full.answer(),
             Err(_) => return no_manifest(),

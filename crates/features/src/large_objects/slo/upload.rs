@@ -105,19 +105,20 @@ async fn receive(
             "Multipart Manifest PUTs cannot be COPY requests".into(),
         ));
     }
-    // A known user gets a report on the segments first, as by OpenStack.
-    if let Err(refusal) = authorised::check_write(request, next.info()).await
-        && refusal.status() == StatusCode::UNAUTHORIZED
-    {
-        return Err(refusal);
-    }
+    let tenant = match authorised::check_write(request, next.info()).await {
+        Ok(()) => request.entity.as_ref().map_or("", |entity| &entity.account).to_owned(),
+        Err(refusal) if refusal.status() == StatusCode::UNAUTHORIZED => return Err(refusal),
+        // A known user gets a report on the segments first, as by OpenStack.
+        Err(_) => request.from.ip().to_string(),
+    };
+    let seat = shared.bodies.enter(tenant);
     let body = std::mem::replace(&mut request.body, Body::empty());
     let entity = request.entity.as_deref();
     let own = entity.map_or_else(String::new, |e| {
         let (container, object) = (e.container.as_deref(), e.object.as_deref());
         format!("/{}/{}", container.unwrap_or_default(), object.unwrap_or_default())
     });
-    let read = read(shared, body, ManifestInput::new(own, most)).await;
+    let read = read(shared, body, ManifestInput::new(own, most), seat).await;
     let (input, seat) = read.map_err(|incomplete| match incomplete {
         Incomplete::Body(BodyError::TooLarge(_)) => too_large(),
         Incomplete::Body(BodyError::TimedOut) => reply::status(408),
@@ -149,9 +150,10 @@ async fn read(
     shared: &Shared,
     mut body: Body,
     input: ManifestInput,
+    seat: MemorySeat,
 ) -> Result<(ManifestInput, MemorySeat), Incomplete> {
     let most = shared.settings.max_manifest_size;
-    let (mut length, mut reading) = (0, Ok((input, shared.bodies.enter())));
+    let (mut length, mut reading) = (0, Ok((input, seat)));
     loop {
         let next = shared.world.timeout(shared.patience, body.next()).await;
         let next = next.unwrap_or(Some(Err(BodyError::TimedOut)));
@@ -245,7 +247,8 @@ impl Upload {
     /// The list that is to be stored.
     async fn write(&mut self) -> Result<Stored, Outcome> {
         let full = |full: NoRoom| Outcome::Stored(full.answer());
-        let mut seat = std::mem::replace(&mut self.seat, self.shared.bodies.enter());
+        let nothing = self.seat.other();
+        let mut seat = std::mem::replace(&mut self.seat, nothing);
         let seen = self.look(&mut seat).await.map_err(full)?;
         let mut written = 0;
         let mut problems = Vec::new();

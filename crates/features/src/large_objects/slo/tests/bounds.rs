@@ -153,11 +153,14 @@ async fn manifests_beyond_the_room_of_all_are_refused() {
     let (slo, _) = leaping();
     let room = slo.0.manifests.clone();
     let mut seats: Vec<MemorySeat> = Vec::new();
-    while room.taken() < MOST_OF_MANIFESTS {
-        let mut seat = room.enter();
-        seat.grow(1 << 20).unwrap();
+    loop {
+        let mut seat = room.enter("a");
+        if seat.grow(1 << 10).is_err() {
+            break;
+        }
         seats.push(seat);
     }
+    assert_eq!(room.taken(), MOST_OF_MANIFESTS / 2);
     let slo = slo.0;
     let seen = get(&store, StaticLargeObjects(slo.clone()), "large").await;
     assert_eq!((seen.status, seen.header("retry-after")), (503, "5"));
@@ -223,12 +226,12 @@ async fn lists_of_strangers_are_not_read() {
 async fn lists_beyond_the_room_of_all_are_refused() {
     let store = store();
     let list = format!(r#"[{{"path": "/c/a"}}{}]"#, r#", {"data": "YQ=="}"#.repeat(1000));
-    let room = MemoryRoom::of(200 << 10);
+    let room = MemoryRoom::of(400 << 10);
     let ask = async |body: Body| {
         let slo = slo_in(World::real()).reading_in(room.clone());
         tell(store.ask(slo, upload(body)).await).await
     };
-    let mut seat = room.enter();
+    let mut seat = room.enter("a");
     seat.grow(190 << 10).unwrap();
     let seen = ask(Body::whole(list.clone())).await;
     assert_eq!((seen.status, seen.header("retry-after")), (503, "5"));
