@@ -7,8 +7,8 @@
 //! front of it makes a 502 of that. They are [`Answered::Doubtful`]: Keystone is asked something of the gateway's own
 //! before other clients' questions are refused. That begins an outage however it fails.
 //! Always holds: at most [`MOST_AT_ONCE`] questions are under way, and none waits to be sent for longer than
-//! [`LONGEST_WAIT`]; clients' addresses take turns, so that the questions of one leave places to the others'; a question
-//! whose connection broke is sent twice at most.
+//! [`LONGEST_WAIT`]; clients' addresses take turns, so that the questions of one leave places to the others'; a
+//! question whose connection broke is sent twice at most.
 
 use super::connections::{Ask, KeystoneConnections, KeystoneResponse};
 use super::outage::KeystoneOutage;
