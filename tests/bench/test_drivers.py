@@ -2,8 +2,10 @@
 
 import json
 import signal
+import socket
 import subprocess
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -130,3 +132,14 @@ def test_an_interrupted_run_ends_on_all_drivers(drivers, tmp_path):
         until(lambda number=number: "the run has ended" in drivers.said(number), within=60, what="the end of the run")
         process.child.send_signal(signal.SIGTERM)
         assert process.child.wait(60) == 0
+
+
+def test_connections_that_say_nothing_keep_no_controller_out(drivers, tmp_path):
+    """More of them, from another address, than a driver greets at a time; each for as long as the driver lets it."""
+    (tmp_path / "w.toml").write_text(MOCK.format(runtime="1s"))
+    with ExitStack() as silent:
+        for address in drivers.addresses:
+            host, port = address.rsplit(":", 1)
+            for _ in range(100):
+                silent.enter_context(socket.create_connection((host, int(port)), source_address=("127.0.0.2", 0)))
+        run(drivers.command("run", tmp_path / "w.toml"), timeout=120)

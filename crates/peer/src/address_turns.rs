@@ -1,7 +1,8 @@
 //! A few places for which requests wait in turns: one that many ask for from one address keeps out no other address's.
 //!
 //! Always holds: a free place goes to the next request that waits; addresses take turns, and requests of one address
-//! come in their order; a request that is cancelled leaves no place in a queue and holds none.
+//! come in their order; a request that is cancelled leaves no place in a queue and holds none; where as many wait as
+//! may, the newest of the address with most makes room for one of an address with fewer.
 
 use crate::address_queues::{AddressQueues, QueuePlace};
 use parking_lot::Mutex;
@@ -17,6 +18,10 @@ struct State {
     /// None is free while a request waits.
     free: usize,
     queues: AddressQueues<AddressTurn>,
+    /// How many requests may be in `queues`.
+    most: usize,
+    /// How many there are.
+    waiting: usize,
 }
 
 /// A place, until it is dropped.
@@ -26,30 +31,37 @@ pub struct AddressTurn(
 );
 
 impl AddressTurns {
-    /// So many places.
-    pub fn new(places: usize) -> Self {
-        let queues = AddressQueues::default();
-        Self(Arc::new(Mutex::new(State { free: places, queues })))
+    /// So many places, for which so many requests may wait.
+    pub fn new(places: usize, most: usize) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            free: places,
+            queues: AddressQueues::default(),
+            most,
+            waiting: 0,
+        })))
     }
 
-    /// A place for a request from this address, in its turn.
-    pub async fn wait(&self, address: IpAddr) -> AddressTurn {
-        loop {
-            let (awaited, given) = oneshot::channel();
-            let place = {
-                let mut state = self.0.lock();
-                if state.free > 0 {
-                    state.free -= 1;
-                    return AddressTurn(Some(self.clone()));
-                }
-                state.queues.add(address, awaited)
-            };
-            let _waiting = Waiting { turns: self, place };
-            // The queue drops no request without a place.
-            if let Ok(turn) = given.await {
-                return turn;
+    /// A place for a request from this address, in its turn; nothing where too many wait.
+    pub async fn wait(&self, address: IpAddr) -> Option<AddressTurn> {
+        let (awaited, given) = oneshot::channel();
+        let (place, refused) = {
+            let mut state = self.0.lock();
+            if state.free > 0 {
+                state.free -= 1;
+                return Some(AddressTurn(Some(self.clone())));
             }
-        }
+            let is_full = state.waiting >= state.most;
+            let refused = is_full.then(|| state.queues.take_from_longest(address)).flatten();
+            match (is_full, &refused) {
+                (false, _) => state.waiting += 1,
+                (true, Some(_)) => {}
+                (true, None) => return None,
+            }
+            (state.queues.add(address, awaited), refused)
+        };
+        drop(refused);
+        let _waiting = Waiting { turns: self, place };
+        given.await.ok()
     }
 
     /// Gives a place to the request whose turn it is.
@@ -59,8 +71,9 @@ impl AddressTurns {
             let next = {
                 let mut state = self.0.lock();
                 let next = state.queues.next();
-                if next.is_none() {
-                    state.free += 1;
+                match next {
+                    Some(_) => state.waiting -= 1,
+                    None => state.free += 1,
                 }
                 next
             };
@@ -92,7 +105,10 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.turns.0.lock().queues.remove(self.place);
+        let mut state = self.turns.0.lock();
+        if state.queues.remove(self.place) {
+            state.waiting -= 1;
+        }
     }
 }
 
@@ -103,7 +119,7 @@ mod tests {
     use futures_util::FutureExt;
     use futures_util::future::BoxFuture;
 
-    fn waiting<'a>(turns: &'a AddressTurns, address: &str) -> BoxFuture<'a, AddressTurn> {
+    fn waiting<'a>(turns: &'a AddressTurns, address: &str) -> BoxFuture<'a, Option<AddressTurn>> {
         let mut waiting = turns.wait(address.parse().unwrap()).boxed();
         assert!(waiting.as_mut().now_or_never().is_none(), "it waits");
         waiting
@@ -111,7 +127,7 @@ mod tests {
 
     #[tokio::test]
     async fn addresses_take_turns() {
-        let turns = AddressTurns::new(2);
+        let turns = AddressTurns::new(2, 6);
         let mut held = vec![
             turns.wait([10, 0, 0, 1].into()).await,
             turns.wait([10, 0, 0, 1].into()).await,
@@ -136,7 +152,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_that_are_cancelled_hold_no_place() {
-        let turns = AddressTurns::new(1);
+        let turns = AddressTurns::new(1, 3);
         let held = turns.wait([10, 0, 0, 1].into()).await;
         let (early, given, last) = (
             waiting(&turns, "10.0.0.1"),
@@ -147,8 +163,29 @@ mod tests {
         // The place is given to a request that ends before it takes it.
         drop(held);
         drop(given);
-        drop(last.await);
+        assert!(last.await.is_some());
         let state = turns.0.lock();
-        assert!(state.free == 1 && state.queues.are_empty());
+        assert!(state.free == 1 && state.waiting == 0 && state.queues.are_empty());
+    }
+
+    #[tokio::test]
+    async fn an_address_with_many_makes_room_for_others() {
+        let turns = AddressTurns::new(1, 3);
+        let held = turns.wait([10, 0, 0, 1].into()).await;
+        let mut one: Vec<_> = (0..3).map(|_| waiting(&turns, "10.0.0.1")).collect();
+        assert!(turns.wait([10, 0, 0, 1].into()).await.is_none());
+        let other = waiting(&turns, "10.0.0.2");
+        assert!(one.pop().unwrap().await.is_none(), "the newest");
+        assert!(
+            turns.wait([10, 0, 0, 2].into()).await.is_none(),
+            "its address has as many then"
+        );
+        drop(held);
+        let turn = one.remove(0).await;
+        assert!(turn.is_some());
+        drop(turn);
+        drop(other.await);
+        assert!(one.remove(0).await.is_some());
+        assert_eq!(turns.0.lock().waiting, 0);
     }
 }

@@ -1,7 +1,7 @@
 //! `martlet bench driver`: waits for a controller, and does its part of one run at a time.
 //!
-//! Always holds: a peer that has not proved itself costs one greeting, and only [`GREETINGS`] of them at a time; a
-//! driver does nothing but the load of workloads, reads no file but below `--files`, and starts no program; its load
+//! Always holds: a peer that has not proved itself costs one greeting, and only [`GREETINGS`] of them at a time, for
+//! which addresses take turns, so that a silent one keeps no controller out; a driver does nothing but the load of workloads, reads no file but below `--files`, and starts no program; its load
 //! ends when its controller is gone.
 
 use super::channel::DriverChannel;
@@ -14,18 +14,21 @@ use crate::arguments::DriverArguments;
 use crate::store::auth::Trust;
 use operator_tools::{Console, ToolStatus};
 use parking_lot::Mutex;
+use peer::{AddressTurn, AddressTurns};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use vocabulary::Fault;
 use world::{Listener, Stream, World};
 
-/// Peers at a time that have not proved themselves yet: further ones are hung up on.
+/// Peers at a time that have not proved themselves yet: further ones wait.
 const GREETINGS: usize = 16;
-/// For one of them.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// So many of them; beyond, those of the address that has most are hung up on.
+const WAITING: usize = 256;
+/// For one of them, once it is its turn: half of what a controller has for both.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Connections that the system takes before this program does.
 const BACKLOG: u32 = 64;
 /// Lines that wait to be said; further ones are left out.
@@ -95,7 +98,7 @@ fn open(
             insecure: false,
             cafile: arguments.cafile.clone(),
         },
-        greetings: Semaphore::new(GREETINGS),
+        greetings: AddressTurns::new(GREETINGS, WAITING),
         refusals: Mutex::default(),
         lines,
     };
@@ -104,18 +107,18 @@ fn open(
     Ok((Arc::new(shared), listener))
 }
 
-/// Takes a connection, unless too many are at its beginning.
+/// Takes a connection in its turn, unless too many wait.
 fn welcome(shared: &Arc<DriverShared>, stream: Box<dyn Stream>, from: SocketAddr) {
     let shared = shared.clone();
     let world = shared.world.clone();
     world.spawn_unrelated(async move {
-        if let Ok(permit) = shared.greetings.try_acquire() {
-            serve(&shared, permit, stream, from).await;
+        if let Some(turn) = shared.greetings.wait(from.ip()).await {
+            serve(&shared, turn, stream, from).await;
         }
     });
 }
 
-async fn serve(shared: &Arc<DriverShared>, permit: SemaphorePermit<'_>, stream: Box<dyn Stream>, from: SocketAddr) {
+async fn serve(shared: &Arc<DriverShared>, turn: AddressTurn, stream: Box<dyn Stream>, from: SocketAddr) {
     let greeting = receive(&shared.acceptor, &shared.secret, stream);
     let stream = match shared.world.timeout(PATIENCE, greeting).await {
         Ok(Ok(stream)) => stream,
@@ -124,10 +127,10 @@ async fn serve(shared: &Arc<DriverShared>, permit: SemaphorePermit<'_>, stream: 
     };
     let channel = DriverChannel::new(&shared.world, stream, LONGEST_TO_DRIVER);
     let Some(_place) = ServingPlace::take(shared, from) else {
-        drop(permit);
+        drop(turn);
         return turn_away(shared, channel, from).await;
     };
-    drop(permit);
+    drop(turn);
     shared.say(format!("{from}: a run begins"));
     let ended = DriverSession::new(shared.clone(), channel).run().await;
     match ended {

@@ -3,11 +3,12 @@
 use super::secret::DriverSecret;
 use crate::store::auth::Trust;
 use parking_lot::Mutex;
+use peer::AddressTurns;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use world::World;
 
@@ -24,7 +25,7 @@ pub(super) struct DriverShared {
     pub(super) threads: usize,
     /// Which certificates of stores are believed.
     pub(super) trust: Trust,
-    pub(super) greetings: Semaphore,
+    pub(super) greetings: AddressTurns,
     pub(super) refusals: Mutex<Refusals>,
     pub(super) lines: mpsc::Sender<String>,
 }

@@ -21,6 +21,9 @@ use world::World;
 /// Questions under way to Keystone; more wait.
 const MOST_AT_ONCE: usize = 64;
 
+/// Questions that wait for that; beyond, those of the address that has most are not sent.
+const MOST_WAITING: usize = 4096;
+
 /// How long a question waits for its place among those, or for a login that is under way.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
@@ -62,7 +65,7 @@ impl KeystoneQuestions {
         Self {
             connections,
             retries,
-            places: AddressTurns::new(MOST_AT_ONCE),
+            places: AddressTurns::new(MOST_AT_ONCE, MOST_WAITING),
             outage: KeystoneOutage::default(),
             world,
         }
@@ -74,11 +77,11 @@ impl KeystoneQuestions {
         if !self.outage.lets_pass(began) {
             return Err(Unavailable::Away);
         }
-        let place = self.world.timeout(LONGEST_WAIT, self.places.wait(from)).await;
-        place.map_err(|_| match self.outage.late(began, self.now()) {
-            true => Unavailable::Away,
-            false => Unavailable::Crowded,
-        })
+        match self.world.timeout(LONGEST_WAIT, self.places.wait(from)).await {
+            Ok(place) => place.ok_or(Unavailable::Crowded),
+            Err(_) if self.outage.late(began, self.now()) => Err(Unavailable::Away),
+            Err(_) => Err(Unavailable::Crowded),
+        }
     }
 
     /// Sends, and again after a pause when it did not get there.
