@@ -1,8 +1,8 @@
 //! `martlet bench driver`: waits for a controller, and does its part of one run at a time.
 //!
 //! Always holds: a peer that has not proved itself costs one greeting, and only [`GREETINGS`] of them at a time, for
-//! which addresses take turns, so that a silent one keeps no controller out; a driver does nothing but the load of workloads, reads no file but below `--files`, and starts no program; its load
-//! ends when its controller is gone.
+//! which addresses take turns, so that a silent one keeps no controller out; a driver does nothing but the load of
+//! workloads, reads no file but below `--files`, and starts no program; its load ends when its controller is gone.
 
 use super::channel::DriverChannel;
 use super::greeting::{acceptor, receive};
