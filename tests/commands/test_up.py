@@ -30,6 +30,7 @@ def up(tmp_path):
 
 def test_a_first_start_makes_a_cluster_an_operator_recognises(up):
     up.start()
+    assert up.root.stat().st_mode & 0o777 == 0o700
     assert len(up.devices) == 4
     names = {path.name for path in up.etc.iterdir()}
     assert {"swift.conf", "proxy-server.conf", "account-server.conf", "container-server.conf", "object-server.conf"} <= names

@@ -27,6 +27,7 @@ use settings::tempauth::{TempAuthSettings, TempAuthUser};
 use settings::{AccountConf, ContainerConf, ObjectConf, ProxyConf, SwiftConf};
 use std::io::Write;
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use telemetry::Statsd;
@@ -49,7 +50,7 @@ pub fn run(up: &Up) -> Result<(), CommandFailure> {
         .parse()
         .map_err(|_| CommandFailure::Usage(format!("--bind {:?}: expected an address like 127.0.0.1:8080", up.bind)))?;
     let world = World::real();
-    std::fs::create_dir_all(&up.dir).map_err(CommandFailure::io("create", &up.dir))?;
+    make_private(&up.dir).map_err(CommandFailure::io("create", &up.dir))?;
     let dir = up.dir.canonicalize().map_err(CommandFailure::io("find", &up.dir))?;
     let _lock = lock(&dir)?;
     let (etc, srv) = (dir.join("etc"), dir.join("srv"));
@@ -73,6 +74,12 @@ pub fn run(up: &Up) -> Result<(), CommandFailure> {
         process::PATIENCE,
         serve_cluster(&cluster, bind, &etc, (!first).then_some(up)),
     )
+}
+
+/// Makes a directory, unless it is there, that other users of the machine cannot enter: it has databases with the names
+/// of all objects, and lock files that anybody who can open them can hold.
+fn make_private(dir: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
 /// The lock lasts as long as the file is open.
