@@ -68,6 +68,15 @@ pub(crate) fn target(path: Arc<EntityPath>) -> Target {
     }
 }
 
+/// Whether the answer to this is made of many rows, and may take long.
+fn is_listing(message: &Message) -> bool {
+    match message {
+        Message::ReadContainer(read) => !read.head_only,
+        Message::ReadAccount(read) => !read.head_only,
+        _ => false,
+    }
+}
+
 impl Shared {
     /// Sends `call` to `node`. `None` when the node could not answer properly (it is then counted
     /// against it); 5xx answers count too, but are handed on.
@@ -93,6 +102,7 @@ impl Shared {
             response: limit,
         };
         let method = call.message.method();
+        let (is_listing, asked_at) = (is_listing(&call.message), self.world.clock.elapsed());
         let began = self.measures.then(|| self.world.clock.elapsed());
         let (ip, port) = node.address(&call.context);
         let span = tracing::debug_span!("sub-request", %method, device = %node.device);
@@ -122,6 +132,12 @@ impl Shared {
             // Nor must one object or container that has come to have very much metadata.
             Err(error @ PeerError::TooLong) => {
                 tracing::warn!("{method} to {}:{}/{}: {error}", node.ip, node.port, node.device);
+                None
+            }
+            // Nor must listings of a container that take too long, while the node answers others.
+            Err(PeerError::ResponseTimeout) if is_listing && self.silence.has_answered_since(node, asked_at) => {
+                let Node { ip, port, device, .. } = node;
+                tracing::warn!("{ip}:{port}/{device} takes too long for a listing, and answers other requests");
                 None
             }
             Err(error) => {

@@ -2,7 +2,8 @@
 //!
 //! Observed values, e.g. `{"status": 204, "read_acl": null, …, "object_count": "3", "storage_policy": "1",
 //! "cors": {…}, "meta": {…}, "sysmeta": {…}, "sharding_state": "unsharded"}`: numbers come as text or
-//! as numbers. Always holds: a value that lacks the status, or is no object, is rubbish and ignored.
+//! as numbers. Always holds: a value that lacks the status, has one that proxies do not keep, or is no object, is rubbish
+//! and ignored.
 
 use crate::backend::header;
 use http::HeaderMap;
@@ -125,7 +126,7 @@ fn status(map: &Map<String, Value>) -> Option<u16> {
     map.get("status")?
         .as_u64()
         .and_then(|status| u16::try_from(status).ok())
-        .filter(|s| (200..600).contains(s))
+        .filter(|status| matches!(status, 200..=299 | 404 | 410))
 }
 
 fn number(map: &Map<String, Value>, key: &str) -> u64 {
@@ -187,6 +188,8 @@ mod tests {
             "{}",
             r#"{"status": "x"}"#,
             r#"{"status": 7}"#,
+            r#"{"status": 301}"#,
+            r#"{"status": 503}"#,
             r#"{"status": 204, "storage_policy": 99999999999}"#,
         ] {
             let value: Value = serde_json::from_str(rubbish).unwrap();

@@ -15,6 +15,8 @@ use request_pipeline::{MemorySeat, NoRoom, Response, reply};
 
 /// Bytes of one answer: ten thousand of the longest names, each byte of them escaped, have half as many.
 const MOST: u64 = 128 << 20;
+/// Bytes of an answer whose server is not to be blamed if it came no further.
+const MUCH: u64 = 1 << 20;
 /// Bytes of the values that one answer may be read into; a listing of 670,000 objects takes as many.
 const MOST_VALUES: u64 = 1 << 30;
 /// About what a value takes while its list grows, and what an object takes in addition.
@@ -38,6 +40,17 @@ pub(crate) async fn whole(shared: &Shared, account: &str, source: ReadSource) ->
         Ok(Err(Unread::NoRoom(no_room))) => return no_room.answer(),
         Ok(Err(Unread::Body(error))) => format!("its answer broke off: {error}"),
         Ok(Err(Unread::NotAListing)) => "its answer is longer than a listing can be".to_owned(),
+        // It comes from the server's memory: with so many other answers beside it that there was no time for all of it.
+        Err(error) if seat.bytes() >= MUCH => {
+            let node = &source.node;
+            tracing::warn!(
+                "{}:{}/{}: a listing came too slowly: {error}",
+                node.ip,
+                node.port,
+                node.device
+            );
+            return NoRoom.answer();
+        }
         Err(error) => format!("its answer stalled: {error}"),
     };
     shared.suppression.error(&source.node, &why);

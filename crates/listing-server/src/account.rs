@@ -169,8 +169,15 @@ pub(crate) async fn read(
     }
     let mut query = listing_query::parse(&request, &message.query, state.options.limits.account_listing_limit)?;
     query.path = None;
-    let job = move |job: &DatabaseJob<'_>| {
+    let job = move |job: &DatabaseJob<'_>, most: usize| {
         let (broker, info) = living(job)?;
+        if query
+            .limit
+            .min(usize::try_from(info.container_count).unwrap_or(usize::MAX))
+            > most
+        {
+            return Ok(None);
+        }
         let policies = &job.state.options.policies;
         let mut listing = ListingText::of_account(format, job.request.account());
         let done = broker.list_containers(&query, |entry| listing.container(entry, policies));
@@ -182,9 +189,9 @@ pub(crate) async fn read(
         let text = listing.finish().ok_or_else(|| too_long(&broker))?;
         let mut response = whole(status, format.content_type(), text);
         describe(job, &broker, &info, &mut response)?;
-        Ok(response)
+        Ok(Some(response))
     };
-    state.run(&request, job).await
+    state.run_listing(&request, job).await
 }
 
 /// The account and what it says about itself; 404 that says so when it was deleted.

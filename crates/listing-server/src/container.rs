@@ -225,10 +225,17 @@ pub(crate) async fn read(
     }
     let mut query = listing_query::parse(&request, &message.query, options.limits.container_listing_limit)?;
     query.policy = known_policy(&message.policy, options)?;
-    let job = move |job: &DatabaseJob<'_>| {
+    let job = move |job: &DatabaseJob<'_>, most: usize| {
         let (broker, info) = living(job)?;
+        if query
+            .limit
+            .min(usize::try_from(info.object_count).unwrap_or(usize::MAX))
+            > most
+        {
+            return Ok(None);
+        }
         let policy = query.policy.unwrap_or(info.policy);
-        let mut query = query;
+        let mut query = query.clone();
         query.policy = Some(policy);
         let (listing, empty) = match is_about_shards(&message.record_type) {
             true => (no_shards(job, &broker)?, false),
@@ -241,9 +248,9 @@ pub(crate) async fn read(
         let mut response = whole(status, format.content_type(), listing);
         describe(job, &broker, &info, &mut response)?;
         describe_records(&message, policy, &mut response);
-        Ok(response)
+        Ok(Some(response))
     };
-    state.run(&request, job).await
+    state.run_listing(&request, job).await
 }
 
 fn head(job: &DatabaseJob<'_>, format: ListingFormat) -> Result<Response, Refusal> {

@@ -8,12 +8,16 @@
 use crate::options::ListingServerOptions;
 use durable_fs::{Health, Reserve, Symptom};
 use listing_engine::{Brokers, DeviceRoot};
+use peer::Turns;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage_shell::{DeviceEngine, DeviceOpener, DevicePool, PooledDevice, Refusal};
-use vocabulary::{Fault, FaultKind};
+use vocabulary::{EntityPath, Fault, FaultKind};
 use world::World;
 use world::files::{FileKind, FileSystem};
+
+/// Long listings that wait for a device; beyond, those of the account or container that has most are refused.
+const MOST_WAITING: usize = 1024;
 
 /// A device of the pool.
 pub(crate) type ListingDevice = PooledDevice<DatabaseDisk>;
@@ -28,9 +32,16 @@ pub(crate) struct DatabaseDisk {
     reserve: Reserve,
     root: DeviceRoot,
     brokers: Arc<Brokers>,
+    long_listings: Turns<Arc<EntityPath>>,
 }
 
 impl DatabaseDisk {
+    /// The places for long listings, for which accounts and containers take turns: half of the device's threads, so
+    /// that short requests find another one.
+    pub(crate) fn long_listings(&self) -> &Turns<Arc<EntityPath>> {
+        &self.long_listings
+    }
+
     /// The device, as databases are found on it.
     pub(crate) fn root(&self) -> &DeviceRoot {
         &self.root
@@ -111,6 +122,7 @@ impl DeviceOpener for DatabaseDisks {
             root: DeviceRoot::new(&path, must_be_mounted)
                 .on(&files)
                 .watched(self.health(name)),
+            long_listings: Turns::new((self.options.threads_per_disk / 2).max(1), MOST_WAITING),
             files,
             path,
             must_be_mounted,

@@ -181,3 +181,81 @@ impl Service for ListingServer {
         response
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed expectation is what a test is for")]
+mod tests {
+    use super::*;
+    use crate::state::DatabaseJob;
+    use parking_lot::Mutex;
+    use peer::message::HeaderField;
+    use peer::{Target, Turns};
+    use storage_shell::Lane;
+    use vocabulary::{EntityPath, HashPrefix, Partition, Policies, Policy};
+
+    #[tokio::test]
+    async fn long_listings_leave_threads_to_others_and_are_not_made_once_they_are_given_up() {
+        let devices = tempfile::tempdir().unwrap();
+        std::fs::create_dir(devices.path().join("sda")).unwrap();
+        let policies = Policies::new(vec![Policy::replication(0, "gold")], None).unwrap();
+        let prefix = HashPrefix::new("pre", "suf").unwrap();
+        let options = ListingServerOptions {
+            mount_check: false,
+            threads_per_disk: 2,
+            ..ListingServerOptions::new(devices.path(), prefix, Arc::new(policies))
+        };
+        let server = ListingServer::new(World::real(), Kind::Container, options).unwrap();
+        let state = &server.state;
+        let request = |container: &str| {
+            let target = Target {
+                device: "sda".into(),
+                partition: Partition::default(),
+                path: Arc::new(EntityPath::account("a").with_container(container)),
+            };
+            let (context, time, headers) = (RequestContext::default(), HeaderField::Absent, Arc::default());
+            Arc::new(ListingRequest::new(Method::GET, context, &target, &time, &headers))
+        };
+        // Long ones wait until they are let go.
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let (held, made) = (Arc::new(Mutex::new(held)), Arc::new(Mutex::new(Vec::new())));
+        let listing = |container: &'static str, entries: usize| {
+            let (asked, held, made) = (request(container), held.clone(), made.clone());
+            let job = move |_: &DatabaseJob<'_>, most: usize| {
+                if entries > most {
+                    return Ok(None);
+                }
+                if most == usize::MAX {
+                    held.lock().recv().unwrap();
+                }
+                made.lock().push(container);
+                Ok(Some(()))
+            };
+            let state = state.clone();
+            tokio::spawn(async move { state.run_listing(&asked, job).await.is_ok() })
+        };
+        let device = state.devices.device("sda", Lane::Requests).await.unwrap();
+        let until = async |is_so: &dyn Fn(&Turns<Arc<EntityPath>>) -> bool| {
+            while !is_so(device.engine().long_listings()) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let mut large = vec![listing("large", 10_000)];
+        until(&|turns| turns.free() == 0).await;
+        let given_up = listing("given up", 10_000);
+        until(&|turns| turns.waiting() == 1).await;
+        large.push(listing("large", 10_000));
+        until(&|turns| turns.waiting() == 2).await;
+        large.push(listing("large", 10_000));
+        until(&|turns| turns.waiting() == 3).await;
+        large.push(listing("other", 10_000));
+        until(&|turns| turns.waiting() == 4).await;
+        assert!(listing("small", 2_000).await.unwrap(), "there is a thread for it");
+        given_up.abort();
+        assert!(given_up.await.is_err());
+        large.iter().for_each(|_| release.send(()).unwrap());
+        for long in large {
+            assert!(long.await.unwrap());
+        }
+        assert_eq!(*made.lock(), ["small", "large", "large", "other", "large"]);
+    }
+}

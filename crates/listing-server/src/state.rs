@@ -6,17 +6,20 @@ use crate::refusal::refusal_of;
 use crate::request::ListingRequest;
 use listing_engine::{Broker, Brokers, Error, Kind, Location, NewDatabase};
 use peer::message::UpdateNode;
-use peer::{Peers, Silence};
+use peer::{Peers, Silence, Target};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use storage_shell::{Lane, Refusal, WholeBodies};
+use storage_shell::{DeviceFault, Lane, Refusal, WholeBodies};
 use tokio::sync::oneshot;
-use vocabulary::{PolicyIndex, Timestamp};
+use vocabulary::{Fault, FaultKind, PolicyIndex, Timestamp};
 use world::World;
 
 /// How long rows may take to come, or a database or its changes to show their rate: as long as OpenStack's servers wait
 /// for bytes (`client_timeout`).
 pub(crate) const BODY_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Entries of a listing that is as any short request.
+const SHORT_LISTING: usize = 2_000;
 
 /// What all verbs use.
 pub(crate) struct ListingServerState {
@@ -48,6 +51,33 @@ impl ListingServerState {
             })
         };
         self.run_on(&request.target.device, job).await
+    }
+
+    /// Runs the job of a listing, which is told how many entries it may list at most, and answers nothing where there
+    /// are more. A long one is made in its turn, on half of the device's threads: there may be many, each of which takes
+    /// seconds.
+    pub(crate) async fn run_listing<T: Send + 'static>(
+        self: &Arc<Self>,
+        request: &Arc<ListingRequest>,
+        job: impl Fn(&DatabaseJob<'_>, usize) -> Result<Option<T>, Refusal> + Send + Sync + 'static,
+    ) -> Result<T, Refusal> {
+        let job = Arc::new(job);
+        let short = job.clone();
+        if let Some(done) = self.run(request, move |on| short(on, SHORT_LISTING)).await? {
+            return Ok(done);
+        }
+        let Target { device, path, .. } = &request.target;
+        let opened = self.devices.device(device, Lane::Requests).await?;
+        let turn = opened.engine().long_listings().wait(path.clone()).await;
+        let turn = turn.ok_or_else(|| {
+            let fault = Fault::new(FaultKind::Contention, "more long listings wait than may");
+            Refusal::from(DeviceFault::new(&**device, fault))
+        })?;
+        let done = self.run(request, move |on| {
+            let _turn = turn;
+            job(on, usize::MAX)
+        });
+        done.await?.ok_or_else(Refusal::internal)
     }
 
     /// Runs `job` on the workers of the device of this name. A drive on which a job fails is tried out soon.

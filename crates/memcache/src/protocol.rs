@@ -13,8 +13,8 @@ pub(crate) type KeyHash = [u8; 32];
 /// Flag of values that are JSON.
 pub(crate) const JSON_FLAG: u32 = 2;
 const COUNTER_FLAG: u32 = 0;
-/// memcached keeps items of 1 MiB by default; operators with many shard ranges raise it.
-const LONGEST_VALUE: usize = 16 << 20;
+/// memcached keeps items of 1 MiB by default. Operators with many shard ranges raise it, which are not asked for here.
+const LONGEST_VALUE: usize = 1 << 20;
 /// `VALUE <key> <flags> <bytes> <cas>` needs under a hundred bytes; error messages may be longer.
 const LONGEST_LINE: u64 = 1024;
 
@@ -30,6 +30,9 @@ pub(crate) enum ProtocolError {
     /// No reply in time.
     #[error("no answer in time")]
     Timeout,
+    /// A reply that came in time, but so late that requests are quicker without it.
+    #[error("answers slowly")]
+    Slow,
 }
 
 /// A stored value.

@@ -9,6 +9,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use world::World;
 
@@ -230,6 +232,35 @@ async fn a_hung_server_is_given_up_and_then_left_alone() {
     }
     // Each of them waiting would be ten seconds.
     assert!(started.elapsed() < Duration::from_secs(9), "{:?}", started.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_slow_each_time_is_left_alone() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let name = listener.local_addr().unwrap().to_string();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut question = [0; 1000];
+        while matches!(stream.read(&mut question), Ok(1..)) {
+            count.fetch_add(1, Relaxed);
+            std::thread::sleep(Duration::from_millis(60));
+            stream.write_all(b"END\r\n").unwrap();
+        }
+    });
+    // It answers in time.
+    let options = MemcacheOptions {
+        servers: vec![name],
+        io_timeout: Duration::from_millis(110),
+        max_connections: 1,
+        ..MemcacheOptions::default()
+    };
+    let cache = Memcache::new(World::real(), options).unwrap();
+    for _ in 0..100 {
+        assert_eq!(cache.get_json("k").await, None);
+    }
+    assert!(asked.load(Relaxed) <= 11, "{}", asked.load(Relaxed));
 }
 
 #[test]

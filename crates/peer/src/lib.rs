@@ -20,7 +20,7 @@
 //! | accepting connections | `http_server.rs` |
 //! | how many there may be, and which have to end | `connections.rs`, `activity.rs`, `watch.rs` |
 //! | how many requests an account may have | `shares.rs` |
-//! | whose request is next where few go on at a time | `address_queues.rs`; `seats.rs`, `address_turns.rs` |
+//! | whose request is next where few go on at a time | `turn_queues.rs`; `seats.rs`, `turns.rs` |
 //! | which devices answer none of their requests | `silence.rs` |
 //! | what refused clients hear, and the log of them | `busy.rs`, `refusals.rs` |
 //! | one connection's requests | `requests.rs` |
@@ -33,8 +33,6 @@
 
 mod activity;
 pub mod address;
-mod address_queues;
-mod address_turns;
 mod answer;
 pub mod arrival;
 pub mod body;
@@ -70,11 +68,12 @@ mod shares;
 mod silence;
 pub mod ssync;
 pub mod tls;
+mod turn_queues;
+mod turns;
 mod url;
 mod watch;
 
 pub use address::{Address, PartitionTarget, Target};
-pub use address_turns::{AddressTurn, AddressTurns};
 pub use arrival::{Arrival, Https};
 pub use body::{Body, Meter};
 pub use body_error::BodyError;
@@ -97,4 +96,6 @@ pub use refusals::{ServerRefusal, ServerRefusals};
 pub use shares::AccountPlace;
 pub use silence::{AskedDevice, Silence};
 pub use tls::{Tls, TlsError};
+pub use turn_queues::client_network;
+pub use turns::{Turn, Turns};
 pub use url::Url;

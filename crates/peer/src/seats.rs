@@ -12,7 +12,7 @@
 
 mod beginnings;
 
-use crate::address_queues::{AddressQueues, QueuePlace, QueuedRequest};
+use crate::turn_queues::{QueuePlace, QueuedRequest, TurnQueues, client_network};
 pub(crate) use beginnings::Beginning;
 use beginnings::Beginnings;
 use parking_lot::Mutex;
@@ -32,7 +32,7 @@ pub(crate) struct Seats {
     free: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
     beginnings: Arc<Beginnings>,
-    queues: Mutex<AddressQueues<Seat>>,
+    queues: Mutex<TurnQueues<IpAddr, Seat>>,
     /// How many requests are in `queues`.
     waiting: AtomicUsize,
     /// Notified when a request begins to wait.
@@ -94,7 +94,7 @@ impl Seats {
 
     /// Refuses the newest request of an address with many, so that one of `address` can wait; whether there was any.
     pub(crate) fn make_place(&self, address: IpAddr) -> bool {
-        let refused = self.queues.lock().take_from_longest(address);
+        let refused = self.queues.lock().take_from_longest(&client_network(address));
         if refused.is_some() {
             self.waiting.fetch_sub(1, Relaxed);
         }
@@ -130,7 +130,7 @@ impl Seats {
     fn enqueue(&self, address: IpAddr, seat: oneshot::Sender<Seat>) -> Waiting<'_> {
         let mut queues = self.queues.lock();
         self.waiting.fetch_add(1, Relaxed);
-        let place = queues.add(address, seat);
+        let place = queues.add(client_network(address), seat);
         Waiting { seats: self, place }
     }
 
@@ -221,12 +221,12 @@ async fn give_out(seats: Weak<Seats>, wanted: Arc<Notify>) {
 /// A request that waits, until it is dropped.
 struct Waiting<'a> {
     seats: &'a Seats,
-    place: QueuePlace,
+    place: QueuePlace<IpAddr>,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if self.seats.queues.lock().remove(self.place) {
+        if self.seats.queues.lock().remove(&self.place) {
             self.seats.waiting.fetch_sub(1, Relaxed);
         }
     }

@@ -203,6 +203,14 @@ impl<K: Clone + Eq + Hash + Display> Silence<K> {
         !self.timeout.is_zero() && self.note(device, Ended::Nothing, true)
     }
 
+    /// Whether `device`, to which a request has been under way since before `then`, has answered another one since.
+    pub fn has_answered_since(&self, device: &K, then: Duration) -> bool {
+        let devices = self.devices.lock();
+        devices
+            .get(device)
+            .is_some_and(|state| !state.is_silent && state.since > then)
+    }
+
     /// How long a device may leave all its requests unanswered (`silence_timeout`).
     pub fn timeout(&self) -> Duration {
         self.timeout
@@ -325,6 +333,9 @@ mod tests {
             clock.pass(900);
             assert!(!other.answered(), "it was not silent");
             assert!(!silence.is_silent(&"d"));
+            let now = clock.elapsed();
+            assert!(silence.has_answered_since(&"d", now - Duration::from_millis(1)));
+            assert!(!silence.has_answered_since(&"d", now));
         }
         clock.pass(900);
         assert!(!silence.has_answered(&"d"));

@@ -123,6 +123,11 @@ impl MemorySeat {
         room.enter(self.tenant.clone())
     }
 
+    /// Bytes that it has.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Takes so many bytes more.
     pub fn grow(&mut self, bytes: u64) -> Result<(), NoRoom> {
         self.room.take(&self.tenant, bytes)?;

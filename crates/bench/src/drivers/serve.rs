@@ -14,9 +14,9 @@ use crate::arguments::DriverArguments;
 use crate::store::auth::Trust;
 use operator_tools::{Console, ToolStatus};
 use parking_lot::Mutex;
-use peer::{AddressTurn, AddressTurns};
+use peer::{Turn, Turns, client_network};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -98,7 +98,7 @@ fn open(
             insecure: false,
             cafile: arguments.cafile.clone(),
         },
-        greetings: AddressTurns::new(GREETINGS, WAITING),
+        greetings: Turns::new(GREETINGS, WAITING),
         refusals: Mutex::default(),
         lines,
     };
@@ -112,13 +112,13 @@ fn welcome(shared: &Arc<DriverShared>, stream: Box<dyn Stream>, from: SocketAddr
     let shared = shared.clone();
     let world = shared.world.clone();
     world.spawn_unrelated(async move {
-        if let Some(turn) = shared.greetings.wait(from.ip()).await {
+        if let Some(turn) = shared.greetings.wait(client_network(from.ip())).await {
             serve(&shared, turn, stream, from).await;
         }
     });
 }
 
-async fn serve(shared: &Arc<DriverShared>, turn: AddressTurn, stream: Box<dyn Stream>, from: SocketAddr) {
+async fn serve(shared: &Arc<DriverShared>, turn: Turn<IpAddr>, stream: Box<dyn Stream>, from: SocketAddr) {
     let greeting = receive(&shared.acceptor, &shared.secret, stream);
     let stream = match shared.world.timeout(PATIENCE, greeting).await {
         Ok(Ok(stream)) => stream,

@@ -3,9 +3,9 @@
 use super::secret::DriverSecret;
 use crate::store::auth::Trust;
 use parking_lot::Mutex;
-use peer::AddressTurns;
+use peer::Turns;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -25,7 +25,7 @@ pub(super) struct DriverShared {
     pub(super) threads: usize,
     /// Which certificates of stores are believed.
     pub(super) trust: Trust,
-    pub(super) greetings: AddressTurns,
+    pub(super) greetings: Turns<IpAddr>,
     pub(super) refusals: Mutex<Refusals>,
     pub(super) lines: mpsc::Sender<String>,
 }

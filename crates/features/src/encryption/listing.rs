@@ -12,7 +12,7 @@ use serde_json::Value;
 use vocabulary::EntityPath;
 
 /// Bytes of a listing that are read.
-pub(super) const MOST: u64 = 64 * 1024 * 1024;
+pub(super) const MOST: u64 = 128 << 20;
 const UNKNOWN: &str = "<unknown>";
 
 /// Only rows in JSON have entity tags.

@@ -13,7 +13,7 @@
 use super::connections::{Ask, KeystoneConnections, KeystoneResponse};
 use super::outage::KeystoneOutage;
 use super::unavailable::Unavailable;
-use peer::{AddressTurn, AddressTurns, PeerError};
+use peer::{PeerError, Turn, Turns, client_network};
 use std::net::IpAddr;
 use std::time::Duration;
 use world::World;
@@ -54,7 +54,7 @@ pub(super) enum Answered {
 pub(super) struct KeystoneQuestions {
     connections: KeystoneConnections,
     retries: u32,
-    places: AddressTurns,
+    places: Turns<IpAddr>,
     pub(super) outage: KeystoneOutage,
     pub(super) world: World,
 }
@@ -65,19 +65,23 @@ impl KeystoneQuestions {
         Self {
             connections,
             retries,
-            places: AddressTurns::new(MOST_AT_ONCE, MOST_WAITING),
+            places: Turns::new(MOST_AT_ONCE, MOST_WAITING),
             outage: KeystoneOutage::default(),
             world,
         }
     }
 
     /// A place for a question that a client at this address causes.
-    pub(super) async fn place(&self, from: IpAddr) -> Result<AddressTurn, Unavailable> {
+    pub(super) async fn place(&self, from: IpAddr) -> Result<Turn<IpAddr>, Unavailable> {
         let began = self.now();
         if !self.outage.lets_pass(began) {
             return Err(Unavailable::Away);
         }
-        match self.world.timeout(LONGEST_WAIT, self.places.wait(from)).await {
+        match self
+            .world
+            .timeout(LONGEST_WAIT, self.places.wait(client_network(from)))
+            .await
+        {
             Ok(place) => place.ok_or(Unavailable::Crowded),
             Err(_) if self.outage.late(began, self.now()) => Err(Unavailable::Away),
             Err(_) => Err(Unavailable::Crowded),

@@ -1,16 +1,18 @@
-//! Requests that wait for something of which there is little (a seat, a place), in a queue for each address.
+//! Requests that wait for something of which there is little (a seat, a place), in a queue for each address or whatever
+//! else takes turns.
 //!
 //! Always holds: no queue is empty; the queues take turns, in the order in which they began.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use tokio::sync::oneshot;
 
 /// See the module's header.
-pub(crate) struct AddressQueues<T> {
-    queues: HashMap<IpAddr, VecDeque<QueuedRequest<T>>>,
-    /// The addresses, that of the next request first.
-    order: VecDeque<IpAddr>,
+pub(crate) struct TurnQueues<K, T> {
+    queues: HashMap<K, VecDeque<QueuedRequest<T>>>,
+    /// The keys of the queues, that of the next request first.
+    order: VecDeque<K>,
     next_id: u64,
 }
 
@@ -21,13 +23,13 @@ pub(crate) struct QueuedRequest<T> {
 }
 
 /// Where a request waits.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct QueuePlace {
-    queue: IpAddr,
+#[derive(Debug, Clone)]
+pub(crate) struct QueuePlace<K> {
+    queue: K,
     id: u64,
 }
 
-impl<T> Default for AddressQueues<T> {
+impl<K, T> Default for TurnQueues<K, T> {
     fn default() -> Self {
         Self {
             queues: HashMap::new(),
@@ -37,14 +39,14 @@ impl<T> Default for AddressQueues<T> {
     }
 }
 
-impl<T> AddressQueues<T> {
-    /// Behind the other requests of its address.
-    pub(crate) fn add(&mut self, address: IpAddr, awaited: oneshot::Sender<T>) -> QueuePlace {
-        let (queue, id) = (queue_of(address), self.next_id);
+impl<K: Clone + Eq + Hash, T> TurnQueues<K, T> {
+    /// Behind the other requests of its queue.
+    pub(crate) fn add(&mut self, queue: K, awaited: oneshot::Sender<T>) -> QueuePlace<K> {
+        let id = self.next_id;
         self.next_id += 1;
-        let requests = self.queues.entry(queue).or_default();
+        let requests = self.queues.entry(queue.clone()).or_default();
         if requests.is_empty() {
-            self.order.push_back(queue);
+            self.order.push_back(queue.clone());
         }
         requests.push_back(QueuedRequest { id, awaited });
         QueuePlace { queue, id }
@@ -62,16 +64,16 @@ impl<T> AddressQueues<T> {
         request
     }
 
-    /// Takes the newest request of the longest queue, if that is longer than the queue of `address` would become.
-    pub(crate) fn take_from_longest(&mut self, address: IpAddr) -> Option<QueuedRequest<T>> {
-        let own = self.queues.get(&queue_of(address)).map_or(0, VecDeque::len);
+    /// Takes the newest request of the longest queue, if that is longer than the queue of this key would become.
+    pub(crate) fn take_from_longest(&mut self, queue: &K) -> Option<QueuedRequest<T>> {
+        let own = self.queues.get(queue).map_or(0, VecDeque::len);
         let longest = self.queues.values_mut().max_by_key(|requests| requests.len())?;
         // It keeps one at least.
         (longest.len() > own + 1).then(|| longest.pop_back()).flatten()
     }
 
     /// Removes a request that waits no longer; whether it was still there.
-    pub(crate) fn remove(&mut self, place: QueuePlace) -> bool {
+    pub(crate) fn remove(&mut self, place: &QueuePlace<K>) -> bool {
         let Some(requests) = self.queues.get_mut(&place.queue) else {
             return false;
         };
@@ -92,8 +94,8 @@ impl<T> AddressQueues<T> {
     }
 }
 
-/// The address; for IPv6 its first 64 bits, as one host may use all addresses of such a network (RFC 4291 §2.5.1).
-fn queue_of(address: IpAddr) -> IpAddr {
+/// The queue of a client's address: itself; for IPv6 its first 64 bits, as one host may use all addresses of such a network (RFC 4291 §2.5.1).
+pub fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

@@ -1,23 +1,23 @@
-//! A few places for which requests wait in turns: one that many ask for from one address keeps out no other address's.
+//! A few places for which requests wait in turns, by their clients' addresses ([`client_network`](crate::client_network))
+//! or whatever else is to be fair: many requests of one key keep out no other's.
 //!
-//! Always holds: a free place goes to the next request that waits; addresses take turns, and requests of one address
-//! come in their order; a request that is cancelled leaves no place in a queue and holds none; where as many wait as
-//! may, the newest of the address with most makes room for one of an address with fewer.
+//! Always holds: a free place goes to the next request that waits; keys take turns, and requests of one key come in
+//! their order; a request that is cancelled leaves no place in a queue and holds none; where as many wait as may, the
+//! newest of the key with most makes room for one of a key with fewer.
 
-use crate::address_queues::{AddressQueues, QueuePlace};
+use crate::turn_queues::{QueuePlace, TurnQueues};
 use parking_lot::Mutex;
-use std::net::IpAddr;
+use std::hash::Hash;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// See the module's header; clones share the places.
-#[derive(Clone)]
-pub struct AddressTurns(Arc<Mutex<State>>);
+pub struct Turns<K: Clone + Eq + Hash>(Arc<Mutex<State<K>>>);
 
-struct State {
+struct State<K: Clone + Eq + Hash> {
     /// None is free while a request waits.
     free: usize,
-    queues: AddressQueues<AddressTurn>,
+    queues: TurnQueues<K, Turn<K>>,
     /// How many requests may be in `queues`.
     most: usize,
     /// How many there are.
@@ -25,48 +25,64 @@ struct State {
 }
 
 /// A place, until it is dropped.
-pub struct AddressTurn(
+pub struct Turn<K: Clone + Eq + Hash>(
     /// Nothing once another request has it.
-    Option<AddressTurns>,
+    Option<Turns<K>>,
 );
 
-impl AddressTurns {
+impl<K: Clone + Eq + Hash> Clone for Turns<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K: Clone + Eq + Hash> Turns<K> {
     /// So many places, for which so many requests may wait.
     pub fn new(places: usize, most: usize) -> Self {
         Self(Arc::new(Mutex::new(State {
             free: places,
-            queues: AddressQueues::default(),
+            queues: TurnQueues::default(),
             most,
             waiting: 0,
         })))
     }
 
-    /// A place for a request from this address, in its turn; nothing where too many wait.
-    pub async fn wait(&self, address: IpAddr) -> Option<AddressTurn> {
+    /// A place for a request of this key, in its turn; nothing where too many wait.
+    pub async fn wait(&self, key: K) -> Option<Turn<K>> {
         let (awaited, given) = oneshot::channel();
         let (place, refused) = {
             let mut state = self.0.lock();
             if state.free > 0 {
                 state.free -= 1;
-                return Some(AddressTurn(Some(self.clone())));
+                return Some(Turn(Some(self.clone())));
             }
             let is_full = state.waiting >= state.most;
-            let refused = is_full.then(|| state.queues.take_from_longest(address)).flatten();
+            let refused = is_full.then(|| state.queues.take_from_longest(&key)).flatten();
             match (is_full, &refused) {
                 (false, _) => state.waiting += 1,
                 (true, Some(_)) => {}
                 (true, None) => return None,
             }
-            (state.queues.add(address, awaited), refused)
+            (state.queues.add(key, awaited), refused)
         };
         drop(refused);
         let _waiting = Waiting { turns: self, place };
         given.await.ok()
     }
 
+    /// Places that are free.
+    pub fn free(&self) -> usize {
+        self.0.lock().free
+    }
+
+    /// Requests that wait.
+    pub fn waiting(&self) -> usize {
+        self.0.lock().waiting
+    }
+
     /// Gives a place to the request whose turn it is.
     fn pass_on(&self) {
-        let mut turn = AddressTurn(Some(self.clone()));
+        let mut turn = Turn(Some(self.clone()));
         loop {
             let next = {
                 let mut state = self.0.lock();
@@ -89,7 +105,7 @@ impl AddressTurns {
     }
 }
 
-impl Drop for AddressTurn {
+impl<K: Clone + Eq + Hash> Drop for Turn<K> {
     fn drop(&mut self) {
         if let Some(turns) = self.0.take() {
             turns.pass_on();
@@ -98,15 +114,15 @@ impl Drop for AddressTurn {
 }
 
 /// A request that waits, until it is dropped.
-struct Waiting<'a> {
-    turns: &'a AddressTurns,
-    place: QueuePlace,
+struct Waiting<'a, K: Clone + Eq + Hash> {
+    turns: &'a Turns<K>,
+    place: QueuePlace<K>,
 }
 
-impl Drop for Waiting<'_> {
+impl<K: Clone + Eq + Hash> Drop for Waiting<'_, K> {
     fn drop(&mut self) {
         let mut state = self.turns.0.lock();
-        if state.queues.remove(self.place) {
+        if state.queues.remove(&self.place) {
             state.waiting -= 1;
         }
     }
@@ -118,8 +134,9 @@ mod tests {
     use super::*;
     use futures_util::FutureExt;
     use futures_util::future::BoxFuture;
+    use std::net::IpAddr;
 
-    fn waiting<'a>(turns: &'a AddressTurns, address: &str) -> BoxFuture<'a, Option<AddressTurn>> {
+    fn waiting<'a>(turns: &'a Turns<IpAddr>, address: &str) -> BoxFuture<'a, Option<Turn<IpAddr>>> {
         let mut waiting = turns.wait(address.parse().unwrap()).boxed();
         assert!(waiting.as_mut().now_or_never().is_none(), "it waits");
         waiting
@@ -127,7 +144,7 @@ mod tests {
 
     #[tokio::test]
     async fn addresses_take_turns() {
-        let turns = AddressTurns::new(2, 6);
+        let turns = Turns::new(2, 6);
         let mut held = vec![
             turns.wait([10, 0, 0, 1].into()).await,
             turns.wait([10, 0, 0, 1].into()).await,
@@ -152,7 +169,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_that_are_cancelled_hold_no_place() {
-        let turns = AddressTurns::new(1, 3);
+        let turns = Turns::new(1, 3);
         let held = turns.wait([10, 0, 0, 1].into()).await;
         let (early, given, last) = (
             waiting(&turns, "10.0.0.1"),
@@ -170,7 +187,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_with_many_makes_room_for_others() {
-        let turns = AddressTurns::new(1, 3);
+        let turns = Turns::new(1, 3);
         let held = turns.wait([10, 0, 0, 1].into()).await;
         let mut one: Vec<_> = (0..3).map(|_| waiting(&turns, "10.0.0.1")).collect();
         assert!(turns.wait([10, 0, 0, 1].into()).await.is_none());
