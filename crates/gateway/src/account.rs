@@ -66,7 +66,7 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
     let (status, headers) = read::head_of(&found);
     shared.note_account(account, status, &headers, since).await;
     let mut response = match found {
-        Ok(source) => listing::whole(shared, account, source).await,
+        Ok(source) => listing::whole(shared, request.from.ip(), source).await,
         Err(refusal) if refusal.status() == StatusCode::NOT_FOUND => {
             if refusal
                 .headers()

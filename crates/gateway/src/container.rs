@@ -113,7 +113,7 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
         .note_container((account, container), status, &headers, since)
         .await;
     let mut response = match found {
-        Ok(source) => listing::whole(shared, account, source).await,
+        Ok(source) => listing::whole(shared, request.from.ip(), source).await,
         Err(refusal) => return refusal,
     };
     if response.status().is_success() {

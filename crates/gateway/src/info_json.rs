@@ -2,8 +2,8 @@
 //!
 //! Observed values, e.g. `{"status": 204, "read_acl": null, …, "object_count": "3", "storage_policy": "1",
 //! "cors": {…}, "meta": {…}, "sysmeta": {…}, "sharding_state": "unsharded"}`: numbers come as text or
-//! as numbers. Always holds: a value that lacks the status, has one that proxies do not keep, or is no object, is rubbish
-//! and ignored.
+//! as numbers. Always holds: a value that lacks the status, has one that proxies do not keep, or is no object, is
+//! rubbish and ignored.
 
 use crate::backend::header;
 use http::HeaderMap;

@@ -12,6 +12,7 @@ use bytes::{Bytes, BytesMut};
 use memchr::memchr_iter;
 use peer::{Body, BodyError};
 use request_pipeline::{MemorySeat, NoRoom, Response, reply};
+use std::net::IpAddr;
 
 /// Bytes of one answer: ten thousand of the longest names, each byte of them escaped, have half as many.
 const MOST: u64 = 128 << 20;
@@ -30,11 +31,11 @@ enum Unread {
     NotAListing,
 }
 
-/// The answer about this account of a node that has it, as a whole.
-pub(crate) async fn whole(shared: &Shared, account: &str, source: ReadSource) -> Response {
+/// The answer of a node that has it, as a whole, for a client at this address.
+pub(crate) async fn whole(shared: &Shared, from: IpAddr, source: ReadSource) -> Response {
     let (head, body) = source.response.into_parts();
     let patience = shared.options.recoverable_node_timeout;
-    let mut seat = shared.listings.enter(account);
+    let mut seat = shared.listings.enter_from(from);
     let why = match shared.world.timeout(patience, collect(body, &mut seat)).await {
         Ok(Ok(body)) => return Response::from_parts(head, Body::whole(body)),
         Ok(Err(Unread::NoRoom(no_room))) => return no_room.answer(),

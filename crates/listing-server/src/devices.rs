@@ -8,7 +8,7 @@
 use crate::options::ListingServerOptions;
 use durable_fs::{Health, Reserve, Symptom};
 use listing_engine::{Brokers, DeviceRoot};
-use peer::Turns;
+use peer::FairPlaces;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use storage_shell::{DeviceEngine, DeviceOpener, DevicePool, PooledDevice, Refusal};
@@ -32,13 +32,13 @@ pub(crate) struct DatabaseDisk {
     reserve: Reserve,
     root: DeviceRoot,
     brokers: Arc<Brokers>,
-    long_listings: Turns<Arc<EntityPath>>,
+    long_listings: FairPlaces<Arc<EntityPath>>,
 }
 
 impl DatabaseDisk {
     /// The places for long listings, for which accounts and containers take turns: half of the device's threads, so
     /// that short requests find another one.
-    pub(crate) fn long_listings(&self) -> &Turns<Arc<EntityPath>> {
+    pub(crate) fn long_listings(&self) -> &FairPlaces<Arc<EntityPath>> {
         &self.long_listings
     }
 
@@ -122,7 +122,7 @@ impl DeviceOpener for DatabaseDisks {
             root: DeviceRoot::new(&path, must_be_mounted)
                 .on(&files)
                 .watched(self.health(name)),
-            long_listings: Turns::new((self.options.threads_per_disk / 2).max(1), MOST_WAITING),
+            long_listings: FairPlaces::new((self.options.threads_per_disk / 2).max(1), MOST_WAITING),
             files,
             path,
             must_be_mounted,

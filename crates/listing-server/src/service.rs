@@ -189,7 +189,7 @@ mod tests {
     use crate::state::DatabaseJob;
     use parking_lot::Mutex;
     use peer::message::HeaderField;
-    use peer::{Target, Turns};
+    use peer::{FairPlaces, Target};
     use storage_shell::Lane;
     use vocabulary::{EntityPath, HashPrefix, Partition, Policies, Policy};
 
@@ -234,7 +234,7 @@ mod tests {
             tokio::spawn(async move { state.run_listing(&asked, job).await.is_ok() })
         };
         let device = state.devices.device("sda", Lane::Requests).await.unwrap();
-        let until = async |is_so: &dyn Fn(&Turns<Arc<EntityPath>>) -> bool| {
+        let until = async |is_so: &dyn Fn(&FairPlaces<Arc<EntityPath>>) -> bool| {
             while !is_so(device.engine().long_listings()) {
                 tokio::task::yield_now().await;
             }

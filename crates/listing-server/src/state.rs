@@ -53,8 +53,8 @@ impl ListingServerState {
         self.run_on(&request.target.device, job).await
     }
 
-    /// Runs the job of a listing, which is told how many entries it may list at most, and answers nothing where there
-    /// are more. A long one is made in its turn, on half of the device's threads: there may be many, each of which takes
+    /// Runs the job of a listing, which gets how many entries it may list at most, and answers nothing where there are
+    /// more. A long one is made in its turn, on half of the device's threads: there may be many, each of which takes
     /// seconds.
     pub(crate) async fn run_listing<T: Send + 'static>(
         self: &Arc<Self>,

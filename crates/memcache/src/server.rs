@@ -1,7 +1,7 @@
 //! One memcached server: its connections and its errors.
 //!
-//! An exchange that takes longer than half of its time (`io_timeout`) counts as an error, though what it brought is used:
-//! others wait for its connection meanwhile.
+//! An exchange that takes longer than half of its time (`io_timeout`) counts as an error, though what it brought is
+//! used: others wait for its connection meanwhile.
 //! Always holds: at most `max_connections` exchanges at a time; a connection goes back to the pool
 //! only after an exchange that ended well, so one that was cancelled or went wrong is closed.
 
@@ -62,7 +62,7 @@ impl MemcacheServer {
     pub(crate) async fn session<'a>(&'a self, world: &'a World, options: &'a MemcacheOptions) -> Option<Session<'a>> {
         let permit = match world.timeout(options.pool_timeout, self.permits.acquire()).await {
             Ok(permit) => permit.ok()?,
-            // Too many of us at once is no fault of the server's, so it does not count as one; exchanges that are slow do.
+            // Too many of us at once is no fault of the server's, so it does not count as one; slow exchanges do.
             Err(_) => return None,
         };
         let idle = self.idle.lock().pop();

@@ -114,7 +114,7 @@ async fn lives_end() {
 #[tokio::test]
 async fn many_tasks_share_few_connections() {
     let server = Memcached::start();
-    let cache = std::sync::Arc::new(client(&[server.name()]));
+    let cache = Arc::new(client(&[server.name()]));
     let tasks: Vec<_> = (0..200)
         .map(|n| {
             let cache = cache.clone();

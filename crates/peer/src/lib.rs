@@ -20,7 +20,7 @@
 //! | accepting connections | `http_server.rs` |
 //! | how many there may be, and which have to end | `connections.rs`, `activity.rs`, `watch.rs` |
 //! | how many requests an account may have | `shares.rs` |
-//! | whose request is next where few go on at a time | `turn_queues.rs`; `seats.rs`, `turns.rs` |
+//! | whose request is next where few go on at a time | `turn_queues.rs`; `seats.rs`, `fair_places.rs` |
 //! | which devices answer none of their requests | `silence.rs` |
 //! | what refused clients hear, and the log of them | `busy.rs`, `refusals.rs` |
 //! | one connection's requests | `requests.rs` |
@@ -44,6 +44,7 @@ mod connect;
 mod connections;
 pub mod deletes;
 mod digest;
+mod fair_places;
 mod feed;
 mod footer;
 mod footer_mime;
@@ -69,7 +70,6 @@ mod silence;
 pub mod ssync;
 pub mod tls;
 mod turn_queues;
-mod turns;
 mod url;
 mod watch;
 
@@ -84,6 +84,7 @@ pub use cluster_tls::{
 };
 pub use connect::{PeerError, Timeouts};
 pub use digest::Digest;
+pub use fair_places::{FairPlace, FairPlaces};
 pub use feed::Feed;
 pub use footer::Footer;
 pub use heads::escape_requests;
@@ -97,5 +98,4 @@ pub use shares::AccountPlace;
 pub use silence::{AskedDevice, Silence};
 pub use tls::{Tls, TlsError};
 pub use turn_queues::client_network;
-pub use turns::{Turn, Turns};
 pub use url::Url;

@@ -94,7 +94,8 @@ impl<K: Clone + Eq + Hash, T> TurnQueues<K, T> {
     }
 }
 
-/// The queue of a client's address: itself; for IPv6 its first 64 bits, as one host may use all addresses of such a network (RFC 4291 §2.5.1).
+/// The queue of a client's address: itself; for IPv6 its first 64 bits, as one host may use all addresses of such a
+/// network (RFC 4291 §2.5.1).
 pub fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

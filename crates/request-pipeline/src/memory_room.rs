@@ -4,9 +4,9 @@
 //! before it is known who sends them. A request takes room for each piece of its body when that has come, and for what
 //! is made of it before it is made; dropping the [`MemorySeat`] gives all of it back. Room is never taken for what a
 //! client only promises: clients that send slowly would keep out all others.
-//! Each seat is a tenant's (an account, a client's address). A tenant may have as much as it leaves free: alone half of
-//! the room, beside another that has its share a third, and so on. So one tenant never keeps out the others, and none
-//! needs to be known in advance.
+//! Each seat is a tenant's: an account or a user that is known to be the client's, or else the client's address. A
+//! tenant may have as much as it leaves free: alone half of the room, beside one that has that a quarter, and so on. So
+//! one tenant never keeps out the others, and none needs to be known in advance; many together leave little.
 //! Always holds: all seats of a room together take no more than the room has, whatever their number, and those of a
 //! tenant no more than is left free; one that finds no more is refused, and its request is answered with 503, so that
 //! the client comes again; a tenant without seats takes no memory.
@@ -15,8 +15,9 @@
 use crate::reply;
 use http::header::{HeaderValue, RETRY_AFTER};
 use parking_lot::Mutex;
-use peer::Response;
+use peer::{Response, client_network};
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Bytes that the bodies of one gateway may take: eight of the largest documents of S3 with all that they are read
@@ -75,6 +76,11 @@ impl MemoryRoom {
             tenant: tenant.into(),
             bytes: 0,
         }
+    }
+
+    /// A seat of the clients at this address.
+    pub fn enter_from(&self, address: IpAddr) -> MemorySeat {
+        self.enter(client_network(address).to_string())
     }
 
     /// Bytes that are taken at this moment.

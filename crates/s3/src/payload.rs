@@ -12,11 +12,12 @@ use crate::error::{
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::unfold;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
-use identity::SignedRequest;
+use identity::{SignedRequest, VerifiedKey};
 use md5::{Digest, Md5};
 use parking_lot::Mutex;
-use peer::{Body, BodyError};
+use peer::{Body, BodyError, client_network};
 use request_pipeline::{MemoryRoom, MemorySeat, Request};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -341,8 +342,7 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
         pass_over(body).await;
         return Err(crate::error::MALFORMED_XML.into());
     }
-    let account = request.entity.as_ref().map_or("", |entity| &entity.account);
-    let seat = request.extensions.get::<MemoryRoom>().map(|room| room.enter(account));
+    let seat = request.extensions.get::<DocumentRoom>().map(DocumentRoom::enter);
     let (bytes, seat) = match read(body, limit, seat).await? {
         Ok(read) => read,
         Err(BodyError::TooLarge(_)) => return Err(crate::error::MALFORMED_XML.into()),
@@ -365,15 +365,39 @@ pub async fn collect(request: &mut Request, signed: Option<&SignedBody>, limit: 
     Ok(bytes)
 }
 
+/// The gateway's room for documents, and whose seat in it is a request's: the verified user's, as a key may name any
+/// account; for one without a key, its address's.
+#[derive(Clone)]
+pub(crate) struct DocumentRoom {
+    room: MemoryRoom,
+    tenant: Arc<str>,
+}
+
+impl DocumentRoom {
+    pub(crate) fn new(room: &MemoryRoom, from: IpAddr, verified: Option<&VerifiedKey>) -> Self {
+        let tenant = match verified {
+            Some(key) => key.principal.as_str().into(),
+            None => client_network(from).to_string().into(),
+        };
+        let room = room.clone();
+        Self { room, tenant }
+    }
+
+    fn enter(&self) -> MemorySeat {
+        self.room.enter(self.tenant.clone())
+    }
+}
+
 /// What a request has of the gateway's room, until it has been answered.
 #[derive(Clone)]
 struct DocumentSeat {
     _taken: Arc<MemorySeat>,
 }
 
-/// What the elements of a document take when it is read: each has one `<` or two.
+/// What the elements of a document take when it is read.
 fn elements_of(document: &[u8]) -> u64 {
-    let begun = document.iter().filter(|byte| **byte == b'<').count();
+    let begins = |bytes: &&[u8]| matches!(bytes, [b'<', next] if *next != b'/');
+    let begun = document.windows(2).filter(begins).count();
     begun.min(crate::xml::MAX_ELEMENTS) as u64 * ELEMENT
 }
 

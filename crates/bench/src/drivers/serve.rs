@@ -14,7 +14,7 @@ use crate::arguments::DriverArguments;
 use crate::store::auth::Trust;
 use operator_tools::{Console, ToolStatus};
 use parking_lot::Mutex;
-use peer::{Turn, Turns, client_network};
+use peer::{FairPlace, FairPlaces, client_network};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -98,7 +98,7 @@ fn open(
             insecure: false,
             cafile: arguments.cafile.clone(),
         },
-        greetings: Turns::new(GREETINGS, WAITING),
+        greetings: FairPlaces::new(GREETINGS, WAITING),
         refusals: Mutex::default(),
         lines,
     };
@@ -118,7 +118,7 @@ fn welcome(shared: &Arc<DriverShared>, stream: Box<dyn Stream>, from: SocketAddr
     });
 }
 
-async fn serve(shared: &Arc<DriverShared>, turn: Turn<IpAddr>, stream: Box<dyn Stream>, from: SocketAddr) {
+async fn serve(shared: &Arc<DriverShared>, turn: FairPlace<IpAddr>, stream: Box<dyn Stream>, from: SocketAddr) {
     let greeting = receive(&shared.acceptor, &shared.secret, stream);
     let stream = match shared.world.timeout(PATIENCE, greeting).await {
         Ok(Ok(stream)) => stream,

@@ -3,7 +3,7 @@
 use super::secret::DriverSecret;
 use crate::store::auth::Trust;
 use parking_lot::Mutex;
-use peer::Turns;
+use peer::FairPlaces;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(super) struct DriverShared {
     pub(super) threads: usize,
     /// Which certificates of stores are believed.
     pub(super) trust: Trust,
-    pub(super) greetings: Turns<IpAddr>,
+    pub(super) greetings: FairPlaces<IpAddr>,
     pub(super) refusals: Mutex<Refusals>,
     pub(super) lines: mpsc::Sender<String>,
 }

@@ -4,12 +4,12 @@
 //! strangers can fill the room of lists. Then further ones are read only for clients that say who they are, in a room
 //! of their own.
 //! Always holds: lists of strangers take no more than [`MOST_OF_LISTS`] together; what they take keeps out none of
-//! those that the cluster knows; in the first room clients' addresses are the tenants, in the second the accounts of
-//! clients that may see theirs (`memory_room.rs` in `request-pipeline` has what a tenant may take).
+//! those who may see the account that the list is about; in the first room clients' addresses are the tenants, in the
+//! second those accounts (`memory_room.rs` in `request-pipeline` has what a tenant may take).
 
 use super::delete::add_agent;
 use super::{AGENT, SOURCE};
-use http::{Method, StatusCode};
+use http::Method;
 use request_pipeline::{ClientRequest, MemoryRoom, MemorySeat, Next, NoRoom};
 use vocabulary::EntityPath;
 
@@ -62,7 +62,7 @@ impl ListRoom {
         };
         let mut seat = ListSeat {
             question: Some(Box::new(question)),
-            ..ListSeat::in_room(&self.everybody, &client.from.ip().to_string())
+            ..ListSeat::of(self.everybody.enter_from(client.from.ip()))
         };
         if seat.everybody.other().grow(LEAST_ROOM).is_err() {
             seat.go_to_known().await?.other().grow(LEAST_ROOM)?;
@@ -85,8 +85,12 @@ impl Default for ListRoom {
 impl ListSeat {
     /// In this room alone.
     pub fn in_room(room: &MemoryRoom, tenant: &str) -> Self {
+        Self::of(room.enter(tenant))
+    }
+
+    fn of(everybody: MemorySeat) -> Self {
         Self {
-            everybody: room.enter(tenant),
+            everybody,
             known: None,
             question: None,
         }
@@ -109,13 +113,9 @@ impl ListSeat {
                 next,
                 room,
             } = *question;
-            let status = next.run(request).await.status();
-            self.known = match status {
-                StatusCode::UNAUTHORIZED => None,
-                // Known, but any account can be named.
-                StatusCode::FORBIDDEN => Some(self.everybody.in_another(&room)),
-                _ => Some(room.enter(account)),
-            };
+            // Any account can be named, and what answers otherwise has not looked at the client.
+            let is_theirs = next.run(request).await.status().is_success();
+            self.known = is_theirs.then(|| room.enter(account));
         }
         self.known.as_mut().ok_or(NoRoom)
     }

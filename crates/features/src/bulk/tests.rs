@@ -21,7 +21,14 @@ impl Core for Stored {
             if [&*entity.account, &*container].contains(&"out") {
                 return reply::status(401);
             }
-            let code = if request.method == Method::HEAD { 404 } else { 201 };
+            if entity.account == "away" {
+                return reply::status(400);
+            }
+            let code = match request.method {
+                Method::HEAD if container.is_empty() => 204,
+                Method::HEAD => 404,
+                _ => 201,
+            };
             return reply::status(if container.starts_with("no") { 403 } else { code });
         }
         let sent =
@@ -287,7 +294,9 @@ async fn lists_without_room_are_refused_but_for_clients_that_are_known() {
     deleted(send("out", "c/o\n".repeat(3)).await, 3);
     deleted(send("out", long()).await, 5);
     seat.grow(45_000).unwrap();
-    assert_eq!(send("out", "c/o\n".into()).await.0, 503);
+    for stranger in ["out", "away"] {
+        assert_eq!(send(stranger, "c/o\n".into()).await.0, 503, "{stranger}");
+    }
     deleted(send("a", long()).await, 5);
     drop(seat);
     // The room is filled while the list comes, each tenant as far as it may.

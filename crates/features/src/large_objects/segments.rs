@@ -21,6 +21,7 @@ use peer::{Body, BodyError};
 use request_pipeline::reply::BrokenSegments;
 use request_pipeline::{ClientRequest, CustomerKeyRefusal, Next, Response, reply};
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::hex;
@@ -114,6 +115,11 @@ pub struct Asking {
 }
 
 impl Asking {
+    /// Where the client is.
+    pub fn from(&self) -> IpAddr {
+        self.client.from.ip()
+    }
+
     /// On behalf of `client`, as `source` (`SLO`, `DLO`), for at most `max_time`.
     pub fn new(
         client: &ClientRequest,

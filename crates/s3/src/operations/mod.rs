@@ -72,7 +72,7 @@ use crate::error::{
     NOT_MODIFIED, OPERATION_ABORTED, PRECONDITION_FAILED, REQUEST_TIMEOUT, S3Error, SERVICE_UNAVAILABLE, SLOW_DOWN,
 };
 use crate::front::{FormPosted, InS3sForm};
-use crate::payload::SignedBody;
+use crate::payload::{DocumentRoom, SignedBody};
 use crate::xml::XmlWriter;
 use http::header::{HeaderName, HeaderValue};
 use http::{Extensions, Method};
@@ -219,7 +219,8 @@ impl Feature for S3Operations {
             }
         }
         if may_bring_document(&request.method, &call) {
-            request.extensions.insert(self.documents.clone());
+            let room = DocumentRoom::new(&self.documents, request.from.ip(), verified.as_ref());
+            request.extensions.insert(room);
         } else if request.extensions.is_empty() {
             // Each request that is made of this one copies them.
             request.extensions = Extensions::new();

@@ -17,6 +17,11 @@ fn upload(body: &'static [u8], headers: &[(&'static str, &'static str)]) -> Clie
     request
 }
 
+/// For a client without a key.
+fn room_of(room: MemoryRoom) -> DocumentRoom {
+    DocumentRoom::new(&room, [10, 0, 0, 1].into(), None)
+}
+
 fn signed(payload: &str) -> SignedBody {
     SignedBody {
         payload: PayloadHash::parse(payload),
@@ -117,14 +122,14 @@ async fn documents_beyond_the_room_of_all_are_refused() {
     let room = MemoryRoom::default();
     let read = async |body: &'static [u8], room: &MemoryRoom| {
         let mut request = upload(body, &[]);
-        request.extensions.insert(room.clone());
+        request.extensions.insert(room_of(room.clone()));
         let outcome = collect(&mut request, None, 8 << 20)
             .await
             .map_err(|error| error.code.name);
         (outcome, request)
     };
     let take = |room: &MemoryRoom| {
-        let mut seat = room.enter("k");
+        let mut seat = room.enter("10.0.0.1");
         seat.grow(16 << 20).ok().map(|()| seat)
     };
     let taken: Vec<_> = std::iter::from_fn(|| take(&room)).collect();
@@ -149,13 +154,13 @@ async fn slow_documents_take_the_room_of_what_has_come() {
         let mut request = upload(b"", &[]);
         let first = futures_util::stream::iter([Ok(Bytes::from_static(b"<"))]);
         request.body = Body::stream(first.chain(futures_util::stream::pending()), length);
-        request.extensions.insert(room.clone());
+        request.extensions.insert(room_of(room.clone()));
         let mut reading = Box::pin(async move { collect(&mut request, None, 8 << 20).await });
         assert!(futures_util::poll!(&mut reading).is_pending());
         waiting.push(reading);
     }
     let mut request = upload(b"<a/>", &[]);
-    request.extensions.insert(room);
+    request.extensions.insert(room_of(room));
     assert_eq!(
         collect(&mut request, None, 8 << 20).await,
         Ok(Bytes::from_static(b"<a/>"))
@@ -168,7 +173,7 @@ async fn elements_take_room_before_they_are_made() {
     let read = async |room: u64| {
         let mut request = upload(b"", &[]);
         request.body = Body::whole("<a/>".repeat(100));
-        request.extensions.insert(MemoryRoom::of(2 * room));
+        request.extensions.insert(room_of(MemoryRoom::of(2 * room)));
         collect(&mut request, None, 8 << 20).await.map(|bytes| bytes.len())
     };
     assert_eq!(read(800 + 100 * ELEMENT).await, Ok(400));

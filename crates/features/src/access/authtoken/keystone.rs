@@ -144,7 +144,7 @@ impl Keystone {
 
     /// Puts into the log that something (`failed`) came to nothing, in one line for many.
     pub(in crate::access) fn report(&self, failed: &str, why: &Unavailable) {
-        if let Some(more) = self.log.line(self.world.clock.elapsed()) {
+        if let Some(more) = self.log.line(why, self.world.clock.elapsed()) {
             tracing::warn!("{failed}: {why}{more}");
         }
     }

@@ -15,6 +15,17 @@ pub(super) const REST: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct KeystoneOutage(Mutex<State>);
 
+/// Whether a question may be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Passage {
+    /// Beside others, of which there may be so many.
+    InTurn,
+    /// It is the only one for a while, during an outage, and waits for none of those that hang.
+    AtOnce,
+    /// It may not.
+    None,
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// When the next question is sent, where the last one had no answer.
@@ -24,15 +35,15 @@ struct State {
 }
 
 impl KeystoneOutage {
-    /// Whether a question may be sent now; one that may is the only one for a while, during an outage.
-    pub(super) fn lets_pass(&self, now: Duration) -> bool {
+    /// Whether a question may be sent now.
+    pub(super) fn passage(&self, now: Duration) -> Passage {
         let mut state = self.0.lock();
         match state.next {
-            None => true,
-            Some(next) if now < next => false,
+            None => Passage::InTurn,
+            Some(next) if now < next => Passage::None,
             Some(_) => {
                 state.next = Some(now + REST);
-                true
+                Passage::AtOnce
             }
         }
     }
@@ -64,6 +75,12 @@ impl KeystoneOutage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl KeystoneOutage {
+        fn lets_pass(&self, now: Duration) -> bool {
+            self.passage(now) != Passage::None
+        }
+    }
 
     #[test]
     fn one_question_at_a_time_finds_out_whether_it_is_over() {

@@ -6,14 +6,14 @@
 //! the client sent: a server that reads four KiB of headers closes the connection on a longer token, and a balancer in
 //! front of it makes a 502 of that. They are [`Answered::Doubtful`]: Keystone is asked something of the gateway's own
 //! before other clients' questions are refused. That begins an outage however it fails.
-//! Always holds: at most [`MOST_AT_ONCE`] questions are under way, and none waits to be sent for longer than
-//! [`LONGEST_WAIT`]; clients' addresses take turns, so that the questions of one leave places to the others'; a
-//! question whose connection broke is sent twice at most.
+//! Always holds: at most [`MOST_AT_ONCE`] questions are under way, besides one each second of an outage, and none
+//! waits to be sent for longer than [`LONGEST_WAIT`]; clients' addresses take turns, so that the questions of one leave
+//! places to the others'; a question whose connection broke is sent twice at most.
 
 use super::connections::{Ask, KeystoneConnections, KeystoneResponse};
-use super::outage::KeystoneOutage;
+use super::outage::{KeystoneOutage, Passage};
 use super::unavailable::Unavailable;
-use peer::{PeerError, Turn, Turns, client_network};
+use peer::{FairPlace, FairPlaces, PeerError, client_network};
 use std::net::IpAddr;
 use std::time::Duration;
 use world::World;
@@ -54,7 +54,7 @@ pub(super) enum Answered {
 pub(super) struct KeystoneQuestions {
     connections: KeystoneConnections,
     retries: u32,
-    places: Turns<IpAddr>,
+    places: FairPlaces<IpAddr>,
     pub(super) outage: KeystoneOutage,
     pub(super) world: World,
 }
@@ -65,24 +65,27 @@ impl KeystoneQuestions {
         Self {
             connections,
             retries,
-            places: Turns::new(MOST_AT_ONCE, MOST_WAITING),
+            places: FairPlaces::new(MOST_AT_ONCE, MOST_WAITING),
             outage: KeystoneOutage::default(),
             world,
         }
     }
 
-    /// A place for a question that a client at this address causes.
-    pub(super) async fn place(&self, from: IpAddr) -> Result<Turn<IpAddr>, Unavailable> {
+    /// A place for a question that a client at this address causes; none is needed for one that finds out whether an
+    /// outage is over.
+    pub(super) async fn place(&self, from: IpAddr) -> Result<Option<FairPlace<IpAddr>>, Unavailable> {
         let began = self.now();
-        if !self.outage.lets_pass(began) {
-            return Err(Unavailable::Away);
+        match self.outage.passage(began) {
+            Passage::InTurn => {}
+            Passage::AtOnce => return Ok(None),
+            Passage::None => return Err(Unavailable::Away),
         }
         match self
             .world
             .timeout(LONGEST_WAIT, self.places.wait(client_network(from)))
             .await
         {
-            Ok(place) => place.ok_or(Unavailable::Crowded),
+            Ok(place) => place.map(Some).ok_or(Unavailable::Crowded),
             Err(_) if self.outage.late(began, self.now()) => Err(Unavailable::Away),
             Err(_) => Err(Unavailable::Crowded),
         }

@@ -106,7 +106,6 @@ pub(super) async fn segments(
     path: EntityPath,
     query: String,
 ) -> Result<Arc<HeldManifest>, DeleteRefusal> {
-    let account = path.account.clone();
     let mut request = client.subrequest(Method::GET, path, SOURCE);
     request.query = query;
     request.headers.insert(USER_AGENT, agent(client, "MultipartDELETE"));
@@ -119,7 +118,7 @@ pub(super) async fn segments(
         _ => {}
     }
     shared
-        .read(&account, response.into_body())
+        .read(client.from.ip(), response.into_body())
         .await
         .map_err(|problem| match problem {
             Unread::NotAManifest => DeleteRefusal::Unreadable,

@@ -34,6 +34,7 @@ use peer::{Body, BodyError};
 use request_pipeline::{ClientRequest, Feature, MemoryRoom, MemorySeat, Next, NoRoom, Response, is_true, reply};
 use serde_json::{Value, json};
 use settings::SloSettings;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::{EntityPath, HashPrefix};
@@ -67,7 +68,7 @@ struct Shared {
 }
 
 /// Bytes of memory that the manifests of all downloads and deletions take together, but for those of [`SMALL`]; those
-/// of one account half as many.
+/// for one client half as many.
 const MOST_OF_MANIFESTS: u64 = 256 << 20;
 /// Bytes that a manifest takes without being counted: more than one of a thousand segments does.
 const SMALL: u64 = 256 << 10;
@@ -258,9 +259,9 @@ async fn each_step<E: Into<Unread>>(
 }
 
 impl Shared {
-    /// Reads a stored manifest of this account.
-    async fn read(&self, account: &str, body: Body) -> Result<Arc<HeldManifest>, Unread> {
-        let (mut reader, mut seat) = (ManifestReader::default(), self.manifests.enter(account));
+    /// Reads a stored manifest for a client at this address.
+    async fn read(&self, from: IpAddr, body: Body) -> Result<Arc<HeldManifest>, Unread> {
+        let (mut reader, mut seat) = (ManifestReader::default(), self.manifests.enter_from(from));
         each_step(body, |json| {
             reader.push(json)?;
             let counted = reader.weight().saturating_sub(SMALL);

@@ -108,8 +108,7 @@ impl<'a> Reading<'a> {
             return answer;
         }
         let (head, body) = self.response.into_parts();
-        let account = self.request.entity.as_ref().map_or("", |entity| &entity.account);
-        let held = match self.shared.read(account, body).await {
+        let held = match self.shared.read(self.request.from.ip(), body).await {
             Ok(held) => held,
             Err(Unread::NoRoom(full)) => return full.answer(),
             Err(_) => return no_manifest(),

@@ -105,13 +105,15 @@ async fn receive(
             "Multipart Manifest PUTs cannot be COPY requests".into(),
         ));
     }
-    let tenant = match authorised::check_write(request, next.info()).await {
-        Ok(()) => request.entity.as_ref().map_or("", |entity| &entity.account).to_owned(),
+    let seat = match authorised::check_write(request, next.info()).await {
+        Ok(()) => {
+            let account = request.entity.as_ref().map_or("", |entity| &entity.account);
+            shared.bodies.enter(account)
+        }
         Err(refusal) if refusal.status() == StatusCode::UNAUTHORIZED => return Err(refusal),
         // A known user gets a report on the segments first, as by OpenStack.
-        Err(_) => request.from.ip().to_string(),
+        Err(_) => shared.bodies.enter_from(request.from.ip()),
     };
-    let seat = shared.bodies.enter(tenant);
     let body = std::mem::replace(&mut request.body, Body::empty());
     let entity = request.entity.as_deref();
     let own = entity.map_or_else(String::new, |e| {

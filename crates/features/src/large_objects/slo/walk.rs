@@ -217,7 +217,7 @@ async fn fetch(shared: &Shared, asking: &Asking, object: &Object) -> Result<Arc<
         return Err(changed());
     }
     let held = shared
-        .read(asking.account(), response.into_body())
+        .read(asking.from(), response.into_body())
         .await
         .map_err(|problem| match problem {
             Unread::NotAManifest => changed(),

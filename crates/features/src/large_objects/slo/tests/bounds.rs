@@ -154,7 +154,7 @@ async fn manifests_beyond_the_room_of_all_are_refused() {
     let room = slo.0.manifests.clone();
     let mut seats: Vec<MemorySeat> = Vec::new();
     loop {
-        let mut seat = room.enter("a");
+        let mut seat = room.enter_from(request("GET", "/v1/a/c/large").from.ip());
         if seat.grow(1 << 10).is_err() {
             break;
         }

@@ -1,5 +1,5 @@
-//! A few places for which requests wait in turns, by their clients' addresses ([`client_network`](crate::client_network))
-//! or whatever else is to be fair: many requests of one key keep out no other's.
+//! A few places for which requests wait in turns, by their clients' addresses
+//! ([`client_network`](crate::client_network)) or whatever else is to be fair: many of one key keep out no other's.
 //!
 //! Always holds: a free place goes to the next request that waits; keys take turns, and requests of one key come in
 //! their order; a request that is cancelled leaves no place in a queue and holds none; where as many wait as may, the
@@ -12,12 +12,12 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// See the module's header; clones share the places.
-pub struct Turns<K: Clone + Eq + Hash>(Arc<Mutex<State<K>>>);
+pub struct FairPlaces<K: Clone + Eq + Hash>(Arc<Mutex<State<K>>>);
 
 struct State<K: Clone + Eq + Hash> {
     /// None is free while a request waits.
     free: usize,
-    queues: TurnQueues<K, Turn<K>>,
+    queues: TurnQueues<K, FairPlace<K>>,
     /// How many requests may be in `queues`.
     most: usize,
     /// How many there are.
@@ -25,18 +25,18 @@ struct State<K: Clone + Eq + Hash> {
 }
 
 /// A place, until it is dropped.
-pub struct Turn<K: Clone + Eq + Hash>(
+pub struct FairPlace<K: Clone + Eq + Hash>(
     /// Nothing once another request has it.
-    Option<Turns<K>>,
+    Option<FairPlaces<K>>,
 );
 
-impl<K: Clone + Eq + Hash> Clone for Turns<K> {
+impl<K: Clone + Eq + Hash> Clone for FairPlaces<K> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<K: Clone + Eq + Hash> Turns<K> {
+impl<K: Clone + Eq + Hash> FairPlaces<K> {
     /// So many places, for which so many requests may wait.
     pub fn new(places: usize, most: usize) -> Self {
         Self(Arc::new(Mutex::new(State {
@@ -48,13 +48,13 @@ impl<K: Clone + Eq + Hash> Turns<K> {
     }
 
     /// A place for a request of this key, in its turn; nothing where too many wait.
-    pub async fn wait(&self, key: K) -> Option<Turn<K>> {
+    pub async fn wait(&self, key: K) -> Option<FairPlace<K>> {
         let (awaited, given) = oneshot::channel();
         let (place, refused) = {
             let mut state = self.0.lock();
             if state.free > 0 {
                 state.free -= 1;
-                return Some(Turn(Some(self.clone())));
+                return Some(FairPlace(Some(self.clone())));
             }
             let is_full = state.waiting >= state.most;
             let refused = is_full.then(|| state.queues.take_from_longest(&key)).flatten();
@@ -82,7 +82,7 @@ impl<K: Clone + Eq + Hash> Turns<K> {
 
     /// Gives a place to the request whose turn it is.
     fn pass_on(&self) {
-        let mut turn = Turn(Some(self.clone()));
+        let mut turn = FairPlace(Some(self.clone()));
         loop {
             let next = {
                 let mut state = self.0.lock();
@@ -105,7 +105,7 @@ impl<K: Clone + Eq + Hash> Turns<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash> Drop for Turn<K> {
+impl<K: Clone + Eq + Hash> Drop for FairPlace<K> {
     fn drop(&mut self) {
         if let Some(turns) = self.0.take() {
             turns.pass_on();
@@ -115,7 +115,7 @@ impl<K: Clone + Eq + Hash> Drop for Turn<K> {
 
 /// A request that waits, until it is dropped.
 struct Waiting<'a, K: Clone + Eq + Hash> {
-    turns: &'a Turns<K>,
+    turns: &'a FairPlaces<K>,
     place: QueuePlace<K>,
 }
 
@@ -136,7 +136,7 @@ mod tests {
     use futures_util::future::BoxFuture;
     use std::net::IpAddr;
 
-    fn waiting<'a>(turns: &'a Turns<IpAddr>, address: &str) -> BoxFuture<'a, Option<Turn<IpAddr>>> {
+    fn waiting<'a>(turns: &'a FairPlaces<IpAddr>, address: &str) -> BoxFuture<'a, Option<FairPlace<IpAddr>>> {
         let mut waiting = turns.wait(address.parse().unwrap()).boxed();
         assert!(waiting.as_mut().now_or_never().is_none(), "it waits");
         waiting
@@ -144,7 +144,7 @@ mod tests {
 
     #[tokio::test]
     async fn addresses_take_turns() {
-        let turns = Turns::new(2, 6);
+        let turns = FairPlaces::new(2, 6);
         let mut held = vec![
             turns.wait([10, 0, 0, 1].into()).await,
             turns.wait([10, 0, 0, 1].into()).await,
@@ -169,7 +169,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_that_are_cancelled_hold_no_place() {
-        let turns = Turns::new(1, 3);
+        let turns = FairPlaces::new(1, 3);
         let held = turns.wait([10, 0, 0, 1].into()).await;
         let (early, given, last) = (
             waiting(&turns, "10.0.0.1"),
@@ -187,7 +187,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_with_many_makes_room_for_others() {
-        let turns = Turns::new(1, 3);
+        let turns = FairPlaces::new(1, 3);
         let held = turns.wait([10, 0, 0, 1].into()).await;
         let mut one: Vec<_> = (0..3).map(|_| waiting(&turns, "10.0.0.1")).collect();
         assert!(turns.wait([10, 0, 0, 1].into()).await.is_none());
