@@ -68,11 +68,13 @@ impl ListingServerState {
         }
         let Target { device, path, .. } = &request.target;
         let opened = self.devices.device(device, Lane::Requests).await?;
-        let turn = opened.engine().long_listings().wait(path.clone()).await;
-        let turn = turn.ok_or_else(|| {
-            let fault = Fault::new(FaultKind::Contention, "more long listings wait than may");
-            Refusal::from(DeviceFault::new(&**device, fault))
-        })?;
+        let turn = tokio::select! {
+            turn = opened.engine().long_listings().wait(path.clone()) => turn.ok_or_else(|| {
+                let fault = Fault::new(FaultKind::Contention, "more long listings wait than may");
+                Refusal::from(DeviceFault::new(&**device, fault))
+            })?,
+            () = opened.health().gone() => return Err(Refusal::Device(device.to_string())),
+        };
         let done = self.run(request, move |on| {
             let _turn = turn;
             job(on, usize::MAX)
