@@ -1,7 +1,7 @@
 //! One memcached server: its connections and its errors.
 //!
-//! An exchange that takes longer than half of its time (`io_timeout`) counts as an error, though what it brought is
-//! used: others wait for its connection meanwhile.
+//! A server whose exchanges keep taking longer than half of their time (`io_timeout`) has as many errors as such times
+//! have passed, though what they brought is used: others wait for their connections meanwhile.
 //! Always holds: at most `max_connections` exchanges at a time; a connection goes back to the pool
 //! only after an exchange that ended well, so one that was cancelled or went wrong is closed.
 
@@ -30,6 +30,8 @@ pub(crate) struct MemcacheServer {
 struct Errors {
     /// When the latest errors happened, oldest first.
     recent: VecDeque<Duration>,
+    /// When a slow exchange counted last.
+    slow: Option<Duration>,
     limited_until: Option<Duration>,
 }
 
@@ -91,6 +93,17 @@ impl MemcacheServer {
         Ok(Connection::new(connected.map_err(|_| ProtocolError::Timeout)??))
     }
 
+    /// Notes a slow exchange; whether it counts. Those that one pause has made slow, which may have been this process's
+    /// own, count once.
+    fn is_slow_again(&self, now: Duration, pause: Duration) -> bool {
+        let mut errors = self.errors.lock();
+        let counts = errors.slow.is_none_or(|last| now.saturating_sub(last) >= pause);
+        if counts {
+            errors.slow = Some(now);
+        }
+        counts
+    }
+
     fn failed(&self, world: &World, options: &MemcacheOptions, fault: &ProtocolError) {
         tracing::debug!(server = self.name, "memcached: {fault}");
         self.failures.fetch_add(1, Ordering::Relaxed);
@@ -142,7 +155,9 @@ impl Session<'_> {
             .await;
         match done.unwrap_or(Err(ProtocolError::Timeout)) {
             Ok(value) => {
-                if self.world.clock.elapsed().saturating_sub(began) > self.options.io_timeout / 2 {
+                let slow = self.options.io_timeout / 2;
+                let now = self.world.clock.elapsed();
+                if now.saturating_sub(began) > slow && self.server.is_slow_again(now, slow) {
                     self.server.failed(self.world, self.options, &ProtocolError::Slow);
                 }
                 self.server.idle.lock().push(connection);

@@ -263,6 +263,40 @@ async fn a_server_that_is_slow_each_time_is_left_alone() {
     assert!(asked.load(Relaxed) <= 11, "{}", asked.load(Relaxed));
 }
 
+/// Many exchanges at a time, all of which one pause makes slow, are no reason to do without the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_counts_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let name = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::thread::spawn(move || {
+                let (mut stream, mut question) = (stream.unwrap(), [0; 1000]);
+                let mut pause = Duration::from_millis(1100);
+                while matches!(stream.read(&mut question), Ok(1..)) {
+                    std::thread::sleep(std::mem::take(&mut pause));
+                    stream.write_all(b"END\r\n").unwrap();
+                }
+            });
+        }
+    });
+    let options = MemcacheOptions {
+        servers: vec![name.clone()],
+        io_timeout: Duration::from_secs(2),
+        max_connections: 25,
+        ..MemcacheOptions::default()
+    };
+    let cache = Arc::new(Memcache::new(World::real(), options).unwrap());
+    let asks = (0..25).map(|_| cache.clone());
+    let asks: Vec<_> = asks
+        .map(|cache| tokio::spawn(async move { cache.get_json("k").await }))
+        .collect();
+    for ask in asks {
+        assert_eq!(ask.await.unwrap(), None);
+    }
+    assert_eq!(cache.failures().collect::<Vec<_>>(), [(&*name, 1)]);
+}
+
 #[test]
 fn addresses_are_checked_at_once() {
     let options = MemcacheOptions {

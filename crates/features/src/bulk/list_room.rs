@@ -4,12 +4,12 @@
 //! strangers can fill the room of lists. Then further ones are read only for clients that say who they are, in a room
 //! of their own.
 //! Always holds: lists of strangers take no more than [`MOST_OF_LISTS`] together; what they take keeps out none of
-//! those who may see the account that the list is about; in the first room clients' addresses are the tenants, in the
-//! second those accounts (`memory_room.rs` in `request-pipeline` has what a tenant may take).
+//! those that the cluster knows; in the first room clients' addresses are the tenants, in the second the accounts that
+//! they may see, or else their addresses (`memory_room.rs` in `request-pipeline` has what a tenant may take).
 
 use super::delete::add_agent;
 use super::{AGENT, SOURCE};
-use http::Method;
+use http::{Method, StatusCode};
 use request_pipeline::{ClientRequest, MemoryRoom, MemorySeat, Next, NoRoom};
 use vocabulary::EntityPath;
 
@@ -113,9 +113,13 @@ impl ListSeat {
                 next,
                 room,
             } = *question;
-            // Any account can be named, and what answers otherwise has not looked at the client.
-            let is_theirs = next.run(request).await.status().is_success();
-            self.known = is_theirs.then(|| room.enter(account));
+            self.known = match next.run(request).await.status() {
+                status if status.is_success() => Some(room.enter(account)),
+                // Known, perhaps by the ACLs of containers, but any account can be named.
+                StatusCode::FORBIDDEN => Some(self.everybody.in_another(&room)),
+                // What answers otherwise has not looked at the client.
+                _ => None,
+            };
         }
         self.known.as_mut().ok_or(NoRoom)
     }

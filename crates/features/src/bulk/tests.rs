@@ -21,8 +21,10 @@ impl Core for Stored {
             if [&*entity.account, &*container].contains(&"out") {
                 return reply::status(401);
             }
-            if entity.account == "away" {
-                return reply::status(400);
+            match &*entity.account {
+                "away" => return reply::status(503),
+                "guest" => return reply::status(403),
+                _ => {}
             }
             let code = match request.method {
                 Method::HEAD if container.is_empty() => 204,
@@ -298,6 +300,8 @@ async fn lists_without_room_are_refused_but_for_clients_that_are_known() {
         assert_eq!(send(stranger, "c/o\n".into()).await.0, 503, "{stranger}");
     }
     deleted(send("a", long()).await, 5);
+    // A user whom containers let in.
+    deleted(send("guest", long()).await, 5);
     drop(seat);
     // The room is filled while the list comes, each tenant as far as it may.
     let filled = || {
