@@ -21,8 +21,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Bytes that the bodies of one gateway may take: eight of the largest documents of S3 with all that they are read
-/// into, ten of the longest lists of names, or a hundred completions of uploads with a thousand parts each; half as
-/// many of one account alone.
+/// into, or two hundred completions of uploads with a thousand parts each; half as many of one client alone.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// Room in memory; clones share it.
