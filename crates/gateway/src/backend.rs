@@ -2,9 +2,9 @@
 //! says about the node.
 //!
 //! Always holds: every call names the transaction; requests that wait for an answer are counted (`silence.rs`); a
-//! node that gives no answer, or a 5xx, is counted against it (`suppression.rs`), but not one whose answer has a head
-//! longer than is read; a 507 takes it out at once, but for a PUT or POST, which may only have been too large for the
-//! room that is left.
+//! node that gives no answer, or a 5xx, is counted against it (`suppression.rs`), but not where the head of the request
+//! or of its answer is longer than is read; a 507 takes it out at once, but for a PUT or POST, which may only have been
+//! too large for the room that is left.
 
 use crate::nodes::Node;
 use crate::route::Route;
@@ -15,8 +15,8 @@ use http::{Method, StatusCode};
 use peer::message::header_names::{BACKEND_PREFIX, X_ONE_ITEM_FAILED};
 use peer::message::{Message, RequestContext};
 use peer::{AskedDevice, Body, Call, PeerError, Response, Target, Timeouts};
-use request_pipeline::ClientRequest;
 pub(crate) use request_pipeline::constraints::joined;
+use request_pipeline::{ClientRequest, reply};
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::Instrument;
@@ -129,6 +129,8 @@ impl Shared {
                 tracing::debug!("{method} to {}:{}/{}: {error}", node.ip, node.port, node.device);
                 None
             }
+            // What a storage server would answer, if it could.
+            Err(PeerError::LongRequest) => Some(reply::status_for(&method, 431)),
             // Nor must one object or container that has come to have very much metadata.
             Err(error @ PeerError::TooLong) => {
                 tracing::warn!("{method} to {}:{}/{}: {error}", node.ip, node.port, node.device);

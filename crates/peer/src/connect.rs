@@ -50,6 +50,9 @@ pub enum PeerError {
     /// node.
     #[error("the head of the answer is too long")]
     TooLong,
+    /// The head of the request is longer than storage servers read; not the node's fault.
+    #[error("the head of the request is too long")]
+    LongRequest,
     /// The body to be sent broke off where it comes from; not the node's fault.
     #[error("the body to send broke off")]
     Abandoned,

@@ -16,6 +16,10 @@ use vocabulary::header_name::{encode_byte, is_encoded};
 /// What of a line is kept that comes in several pieces: enough for every header that matters here.
 const LONGEST_KEPT: usize = 256;
 
+/// Informational answers (1xx) that may come before an answer: storage servers send two. hyper reads any number of them
+/// without a pause, which keeps a thread from all else.
+const MOST_INFORMATIONAL: usize = 100;
+
 /// Which side of a connection is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -65,6 +69,8 @@ pub(crate) struct Heads {
     /// The beginning of the current line, when it came in earlier pieces.
     carried: Vec<u8>,
     body: Framing,
+    /// How many answers were informational since [`Heads::begin`].
+    informational: usize,
 }
 
 /// Whether OpenStack Swift takes this byte of an address as it is, and hyper refuses it, or, worse, cuts the address
@@ -168,6 +174,7 @@ impl Heads {
             at,
             carried: Vec::new(),
             body: Framing::default(),
+            informational: 0,
         }
     }
 
@@ -176,6 +183,12 @@ impl Heads {
         self.at = At::Start;
         self.carried.clear();
         self.body = Framing::default();
+        self.informational = 0;
+    }
+
+    /// Whether so many informational answers came that the connection is to end.
+    pub(crate) fn has_too_many(&self) -> bool {
+        self.informational > MOST_INFORMATIONAL
     }
 
     /// What to hand on instead of `bytes`; `None` when they may stay as they are.
@@ -299,6 +312,7 @@ impl Heads {
         self.carried.clear();
         let body = std::mem::take(&mut self.body);
         if self.side == Side::Client {
+            self.informational += usize::from(body.informational);
             return if body.informational { At::Start } else { At::Blind };
         }
         match (body.odd, body.coding, body.length) {

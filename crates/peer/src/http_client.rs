@@ -278,6 +278,18 @@ fn address<B>(request: &mut http::Request<B>, server: &str, uri: String) -> Resu
     Ok(())
 }
 
+/// Bytes of the head of a request that is sent: storage servers read 64 KiB, and what is said besides about the
+/// connection has to fit in, too. One that were sent all the same would come back as a broken connection.
+const LONGEST_HEAD: usize = 63 * 1024;
+
+fn head_length<B>(request: &http::Request<B>) -> usize {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let headers = request.headers().iter();
+    // "METHOD target HTTP/1.1\r\n", "name: value\r\n", "\r\n"
+    let lengths = headers.map(|(name, value)| name.as_str().len() + value.len() + 4);
+    request.method().as_str().len() + target + 14 + lengths.sum::<usize>()
+}
+
 /// The HTTP request for `call`, and what is kept of one whose body waits; `boundary` is for a body that must be
 /// wrapped.
 fn into_request(
@@ -297,6 +309,9 @@ fn into_request(
     *request.method_mut() = call.method;
     *request.headers_mut() = call.headers;
     address(&mut request, node, uri)?;
+    if head_length(&request) > LONGEST_HEAD {
+        return Err(PeerError::LongRequest);
+    }
     let expects = request
         .headers()
         .get(http::header::EXPECT)

@@ -262,6 +262,10 @@ impl AsyncRead for InterimStream {
         this.inner.set_limit(this.read_at_once);
         std::task::ready!(Pin::new(&mut this.inner).poll_read(context, buffer))?;
         this.encode(buffer, before);
+        if this.heads.has_too_many() {
+            let why = "more informational answers came than are read";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, why)));
+        }
         Poll::Ready(Ok(()))
     }
 }

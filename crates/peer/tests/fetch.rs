@@ -7,8 +7,8 @@
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http::{HeaderMap, HeaderValue, Method, Request};
-use peer::message::{DeleteObject, Message, PutObject, ReadObject, RequestContext};
-use peer::{Body, Call, HttpClient, PeerError, RawCall, Target, Timeouts, Url};
+use peer::message::{DeleteObject, Message, PutObject, RawRequest, ReadObject, RequestContext};
+use peer::{Address, Body, Call, HttpClient, PeerError, RawCall, Target, Timeouts, Url};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -38,6 +38,7 @@ fn target() -> Target {
 struct Echo {
     connections: Arc<AtomicUsize>,
     url: Url,
+    port: u16,
 }
 
 /// `requests` are answered on each connection; the one behind them is read, and the connection closed.
@@ -58,7 +59,7 @@ fn start_varying(world: &World, requests: impl Fn(usize) -> usize + Send + 'stat
         }
     });
     let url = Url::parse(&format!("http://127.0.0.1:{port}/v3/")).unwrap();
-    Echo { connections, url }
+    Echo { connections, url, port }
 }
 
 async fn answer(mut stream: Box<dyn Stream>, requests: usize) {
@@ -298,6 +299,56 @@ async fn a_head_that_is_too_long_is_no_broken_connection() {
         let get = Call::new(RequestContext::default(), Message::from(ReadObject::new(target())));
         let answer = HttpClient::new(world).send("127.0.0.1", port, get, TIMEOUTS).await;
         assert_eq!(answer.err(), Some(PeerError::TooLong));
+    }
+}
+
+/// Informational answers without an end would keep the thread that reads them from all else.
+#[tokio::test]
+async fn a_server_that_only_informs_is_hung_up_on() {
+    let world = World::real();
+    let listener = world.network.listen("127.0.0.1", 0, 16).unwrap();
+    let port = listener.address().unwrap().port();
+    tokio::spawn(async move {
+        for informed in [2].into_iter().chain(std::iter::repeat(usize::MAX)) {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4096];
+            assert!(stream.read(&mut request).await.unwrap() > 0);
+            for _ in 0..informed {
+                if stream.write_all(b"HTTP/1.1 103 Early Hints\r\n\r\n").await.is_err() {
+                    break;
+                }
+            }
+            // It is not read any more where it informed without an end.
+            let last = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n";
+            let _ = stream.write_all(last).await;
+        }
+    });
+    let client = HttpClient::new(world);
+    let ask = || Call::new(RequestContext::default(), Message::from(ReadObject::new(target())));
+    let answer = client.send("127.0.0.1", port, ask(), TIMEOUTS).await;
+    assert_eq!(answer.unwrap().status(), 204);
+    let endless = client.send("127.0.0.1", port, ask(), TIMEOUTS).await;
+    assert!(matches!(endless, Err(PeerError::Broken(_))), "{endless:?}");
+}
+
+/// A storage server would hang up in the middle of it, which looks as if it were at fault.
+#[tokio::test]
+async fn a_request_whose_head_is_too_long_is_not_sent() {
+    let world = World::real();
+    let server = start(&world, 9);
+    let client = HttpClient::new(world);
+    for (length, expected) in [(60_000, None), (70_000, Some(PeerError::LongRequest))] {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-long", "v".repeat(length).parse().unwrap());
+        let message = Message::Raw(RawRequest {
+            method: Method::GET,
+            address: Address::Plain("/".into()),
+            query: String::new(),
+            headers,
+        });
+        let call = Call::new(RequestContext::default(), message);
+        let answer = client.send("127.0.0.1", server.port, call, TIMEOUTS).await;
+        assert_eq!(answer.err(), expected);
     }
 }
 

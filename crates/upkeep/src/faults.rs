@@ -37,7 +37,7 @@ kind_of!(BodyError, |error| match error {
     _ => FaultKind::Peer,
 });
 kind_of!(PeerError, |error| match error {
-    PeerError::Unspeakable(_) => FaultKind::Caller,
+    PeerError::Unspeakable(_) | PeerError::LongRequest => FaultKind::Caller,
     _ => FaultKind::Peer,
 });
 kind_of!(WorkerError, |error| match error {
