@@ -3,6 +3,7 @@ secret was rotated; nothing of them lies on a device in the clear."""
 
 import base64
 import hashlib
+import http.client
 import json
 import re
 
@@ -148,3 +149,27 @@ def test_a_replaced_secret_is_noticed(cluster, ours):
     assert client.do("GET", "c", "o").status == client.do("HEAD", "c", "o").status == 500
     mixed.services["proxy", 0].await_text("cannot encrypt or decrypt")
     assert TWO not in mixed.log()
+
+
+def test_long_conditions_take_no_node_out_of_service(cluster, ours):
+    """Each entity tag of a condition gets an HMAC for each root secret: a head that servers read may become one that they do not."""
+    served = cluster(ours, overrides=overrides(ROTATED))
+    client = Client(served.auth_url)
+    client.do("PUT", "c", headers={"X-Container-Read": ".r:*"}, expect=201)
+    client.put("c", "/o", body=SECRET)
+    path = client.path("c", "/o")
+    same, distinct = ",".join("a" * 4000), ",".join(f"{number:03d}" for number in range(2000))
+    for tags, expected in ((same, {200}), (distinct, {400, 431})):
+        for _ in range(25):
+            connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
+            connection.putrequest("GET", path)
+            for _ in range(7):
+                connection.putheader("If-None-Match", tags)
+            connection.endheaders()
+            reply = connection.getresponse()
+            reply.read()
+            connection.close()
+            assert reply.status in expected
+            assert client.get("c", "/o") == SECRET
+    client.put("c", "new", body=SECRET)
+    assert "the connection broke" not in served.log()

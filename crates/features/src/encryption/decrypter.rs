@@ -1,8 +1,10 @@
 //! What is decrypted on its way out: an object's body, entity tag and user metadata.
 //!
 //! Always holds: of what encryption stores with an object, clients and features see nothing; a header that
-//! cannot be decrypted is 500. A root secret that is not the one an object was written with is found out by
-//! its entity tag, which then is no text. A body that a client's key has encrypted is shown to who sends that key.
+//! cannot be decrypted is 500, but for the entity tag meant for the listing, which only features see: it is left out,
+//! so that links can be followed and replaced whose secret is lost. A root secret that is not the one an object was
+//! written with is found out by its entity tag, which then is no text. A body that a client's key has encrypted is
+//! shown to who sends that key.
 
 use super::cipher::{BodyKey, first_byte};
 use super::meta::{BadMeta, CryptoMeta, EncryptedValue, Wrapping};
@@ -114,7 +116,10 @@ pub(super) fn object(
             stored_etag,
         });
     }
-    decrypter.listed_etag(&mut head.headers)?;
+    if let Err(error) = decrypter.listed_etag(&mut head.headers) {
+        tracing::warn!("{}: the entity tag for its listing is left out: {error}", entity.path());
+        head.headers.remove(LISTED_ETAG);
+    }
     decrypter.user_metadata(&mut head.headers)?;
     let own: Vec<HeaderName> = head
         .headers
@@ -162,11 +167,14 @@ impl Decrypter<'_> {
             return Ok(());
         };
         let wrong = |error| EncryptionError::Header(CRYPTO_ETAG, error);
+        if body_meta.is_none() {
+            return Err(wrong(BadMeta("the body it is of has no crypto-metadata")));
+        }
         let hidden = EncryptedValue::parse(hidden).map_err(wrong)?;
         let hidden = hidden.ok_or_else(|| wrong(BadMeta("it has no crypto-metadata")))?;
         let keys = self.keys(hidden.meta.key_id().or_else(|| body_meta?.key_id()))?;
         let etag = hidden.decrypt(object_key(&keys)?).map_err(wrong)?;
-        let is_text = etag.iter().all(u8::is_ascii_graphic);
+        let is_text = !etag.is_empty() && etag.iter().all(u8::is_ascii_graphic);
         let etag = HeaderValue::from_bytes(&etag).ok().filter(|_| is_text);
         let etag = etag.ok_or_else(|| {
             tracing::error!(

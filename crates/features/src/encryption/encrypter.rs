@@ -33,6 +33,7 @@ use request_pipeline::{
     constraints::{check_metadata, joined},
     customer_key_proof, reply,
 };
+use std::collections::HashSet;
 use std::sync::Arc;
 use vocabulary::metadata::Entity;
 use vocabulary::{EntityPath, Limits};
@@ -280,12 +281,12 @@ pub(super) fn hide_conditions(request: &mut ClientRequest, entity: &EntityPath) 
         return Ok(());
     }
     let keys: Vec<Key> = secrets_of(request)?.object_keys(entity).collect();
-    let mut changed = false;
+    let (mut changed, mut room) = (false, LONGEST_CONDITIONS);
     for name in [IF_MATCH, IF_NONE_MATCH] {
         let Some(tags) = joined(&request.headers, &name) else {
             continue;
         };
-        if let Some(hidden) = with_macs(tags.as_bytes(), &keys) {
+        if let Some(hidden) = with_macs(tags.as_bytes(), &keys, &mut room)? {
             request.headers.insert(name, hidden);
             changed = true;
         }
@@ -302,33 +303,47 @@ pub(super) fn hide_conditions(request: &mut ClientRequest, entity: &EntityPath) 
     Ok(())
 }
 
-/// `None` when there is no tag to add anything to.
-fn with_macs(tags: &[u8], keys: &[Key]) -> Option<HeaderValue> {
+/// Bytes that conditions may have with what is added to them: a tag of two bytes gets 48 more for each root secret, and
+/// storage servers read heads of 64 KiB.
+const LONGEST_CONDITIONS: usize = 32 * 1024;
+
+/// Each tag once, with its HMACs; `None` when there is no tag to add anything to. What is made is taken from `room`.
+fn with_macs(tags: &[u8], keys: &[Key], room: &mut usize) -> Result<Option<HeaderValue>, EncryptionError> {
     let mut all: Vec<Vec<u8>> = Vec::new();
-    let mut changed = false;
+    let mut add = |tag: Vec<u8>| -> Result<(), EncryptionError> {
+        *room = room
+            .checked_sub(tag.len() + 2)
+            .ok_or(EncryptionError::TooManyConditions)?;
+        all.push(tag);
+        Ok(())
+    };
+    let mut seen = HashSet::new();
     for tag in tags.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-        match tag {
-            b"" => {}
-            b"*" => all.push(tag.to_vec()),
-            _ => {
-                let bare = tag
-                    .strip_prefix(b"\"")
-                    .and_then(|tag| tag.strip_suffix(b"\""))
-                    .unwrap_or(tag);
-                let macs = keys.iter().map(|key| STANDARD.encode(key.mac(bare)).into_bytes());
-                let quoted = |tag: Vec<u8>| [b"\"", &tag[..], b"\""].concat();
-                all.extend(std::iter::once(bare.to_vec()).chain(macs).map(quoted));
-                changed = true;
-            }
+        if tag == b"*" {
+            add(tag.to_vec())?;
+            continue;
+        }
+        let bare = tag
+            .strip_prefix(b"\"")
+            .and_then(|tag| tag.strip_suffix(b"\""))
+            .unwrap_or(tag);
+        if tag.is_empty() || !seen.insert(bare) {
+            continue;
+        }
+        let quoted = |tag: &[u8]| [b"\"", tag, b"\""].concat();
+        add(quoted(bare))?;
+        for key in keys {
+            add(quoted(STANDARD.encode(key.mac(bare)).as_bytes()))?;
         }
     }
     let all = HeaderValue::from_bytes(&all.join(&b", "[..])).ok();
-    all.filter(|_| changed)
+    Ok(all.filter(|_| !seen.is_empty()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::Method;
 
     /// What OpenStack sent to the object server, with 32 `r` as root secret.
     #[test]
@@ -337,8 +352,8 @@ mod tests {
         let entity = EntityPath::split("a/c/o").unwrap();
         let keys: Vec<Key> = secrets.object_keys(&entity).collect();
         let hidden = |tags: &str| {
-            let hidden = with_macs(tags.as_bytes(), &keys);
-            hidden.map(|value| value.to_str().unwrap().to_owned())
+            let hidden = with_macs(tags.as_bytes(), &keys, &mut { LONGEST_CONDITIONS });
+            hidden.unwrap().map(|value| value.to_str().unwrap().to_owned())
         };
         const ABC: &str = r#""abc", "mLPjl5XSMaVATQOwfY5PV3pJf4eE5dVFcKdUdfp3s2E=""#;
         const DEF: &str = r#""def", "0cbBtVZ/RwP7J1aubjZQqQpnxJy63T/uB3Mg3A9Z1V0=""#;
@@ -346,6 +361,7 @@ mod tests {
             ("abc", Some(ABC.to_owned())),
             ("\"abc\"", Some(ABC.to_owned())),
             ("abc, \"def\"", Some(format!("{ABC}, {DEF}"))),
+            ("abc, \"def\",abc,, def", Some(format!("{ABC}, {DEF}"))),
             ("\"abc\", *", Some(format!("{ABC}, *"))),
             (
                 "W/\"abc\"",
@@ -356,5 +372,21 @@ mod tests {
         ] {
             assert_eq!(hidden(tags), expected, "{tags}");
         }
+    }
+
+    #[test]
+    fn conditions_that_would_fill_a_head_are_refused() {
+        let secrets = crate::encryption::keymaster::tests::secrets(2, "");
+        let keys: Vec<Key> = secrets.object_keys(&EntityPath::split("a/c/o").unwrap()).collect();
+        let tags = |count: usize| (0..count).map(|n| format!("t{n}")).collect::<Vec<_>>().join(",");
+        let mut room = LONGEST_CONDITIONS;
+        let hidden = with_macs(tags(550).as_bytes(), &keys, &mut room).unwrap().unwrap();
+        assert!(hidden.len() <= LONGEST_CONDITIONS && room < 4_000, "{room}");
+        let refused = with_macs(tags(550).as_bytes(), &keys, &mut room);
+        assert_eq!(refused, Err(EncryptionError::TooManyConditions));
+        assert_eq!(refused.unwrap_err().answer(&Method::GET, "/v1/a/c/o").status(), 431);
+        // The same tag is one condition, however often it comes.
+        let same = with_macs("a,".repeat(30_000).as_bytes(), &keys, &mut { LONGEST_CONDITIONS });
+        assert!(same.unwrap().unwrap().len() < 100);
     }
 }

@@ -66,7 +66,9 @@ impl LastKey {
             Err(error) => return Ok(Some(unknown(container, &error.to_string()))),
         };
         let key = match self.key(secrets, container, hidden.meta.key_id()) {
-            Err(error @ KeyError::UnknownSecret(_)) => return Ok(Some(unknown(container, &error.to_string()))),
+            Err(error @ (KeyError::UnknownSecret(_) | KeyError::NoId(_))) => {
+                return Ok(Some(unknown(container, &error.to_string())));
+            }
             key => key?,
         };
         let shown = hidden.decrypt(key).map_err(|error| error.to_string());

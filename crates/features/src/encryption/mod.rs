@@ -109,8 +109,12 @@ impl Encryption {
         if !head.status.is_success() || !listing::is_json(&head.headers) {
             return Response::from_parts(head, body);
         }
-        let Ok(rows) = body.collect(listing::MOST).await else {
-            return reply::status(503);
+        let rows = match body.collect(listing::MOST).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                tracing::error!("the listing of {} cannot be decrypted: {error}", entity.path());
+                return reply::status(503);
+            }
         };
         match listing::decrypt(secrets.as_deref(), entity, &rows) {
             Ok(None) => Response::from_parts(head, Body::whole(rows)),
@@ -163,16 +167,19 @@ enum EncryptionError {
     Object(BadMeta),
     #[error("header {0}: {1}")]
     Header(HeaderName, BadMeta),
+    #[error("the conditions on entity tags are too long")]
+    TooManyConditions,
 }
 
 impl EncryptionError {
-    /// 500, and the log says why; a client without the right key of its own hears it.
+    /// 500, and the log says why; what is the client's fault stands in the answer.
     fn answer(&self, method: &Method, path: &str) -> Response {
-        if !matches!(self, Self::Customer(_)) {
+        if !matches!(self, Self::Customer(_) | Self::TooManyConditions) {
             tracing::error!("{method} {path}: cannot encrypt or decrypt: {self}");
         }
         let mut response = match self {
             Self::Customer(refusal) => refusal.answer(),
+            Self::TooManyConditions => reply::status(431),
             Self::Key(KeyError::UnknownSecret(_)) | Self::Object(_) => reply::plain(500, "Error decrypting object"),
             Self::Header(..) => reply::plain(500, "Error decrypting header"),
             Self::Key(_) => reply::html(500, "Unable to retrieve encryption keys.".into()),
