@@ -134,9 +134,13 @@ impl AccessKeysApi {
     }
 
     async fn list(&self, request: &ClientRequest, next: &Next, account: &str) -> Answer {
-        let records = self.store.list(request, next, account).await?;
-        let keys: Vec<Value> = records.iter().map(|record| describe(record, None)).collect();
-        Ok(with_json(200, &json!({"keys": keys})))
+        let found = self.store.list(request, next, account).await?;
+        let keys: Vec<Value> = found.records.iter().map(|record| describe(record, None)).collect();
+        let mut shown = json!({"keys": keys});
+        if found.unreadable > 0 {
+            shown["unreadable"] = found.unreadable.into();
+        }
+        Ok(with_json(200, &shown))
     }
 
     async fn read(&self, request: &ClientRequest, next: &Next, account: &str, id: &str) -> Result<KeyRecord, Refusal> {
@@ -164,7 +168,8 @@ impl AccessKeysApi {
                 "user: expected a user of this account (account:user), with Keystone the one who asks.",
             )
         })?;
-        if self.store.list(request, next, account).await?.len() >= self.most {
+        let there = self.store.list(request, next, account).await?;
+        if there.records.len() + there.unreadable >= self.most {
             let most = self.most;
             return Err(refuse(
                 409,
@@ -378,7 +383,11 @@ fn not_allowed(allowed: &'static str) -> Refusal {
 impl From<StoreUnavailable> for Refusal {
     fn from(unavailable: StoreUnavailable) -> Self {
         tracing::warn!("the store of access keys: {unavailable}");
-        let mut refusal = refuse(503, "The store of keys cannot be reached; try again.");
+        let why = match unavailable.is_of_one_record() {
+            true => "The key cannot be read; the log of the gateway says why.",
+            false => "The store of keys cannot be reached; try again.",
+        };
+        let mut refusal = refuse(503, why);
         *refusal.0.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
         refusal
     }

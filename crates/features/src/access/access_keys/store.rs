@@ -42,6 +42,23 @@ pub(super) enum StoreUnavailable {
     Broken(String),
 }
 
+impl StoreUnavailable {
+    /// Whether other records may be read all the same: this one is damaged, or encrypted with a secret that is not
+    /// here.
+    pub(super) fn is_of_one_record(&self) -> bool {
+        matches!(self, Self::NoRecord(_) | Self::Status { status: 500, .. })
+    }
+}
+
+/// The keys of an account.
+#[derive(Default)]
+pub(super) struct KeyList {
+    /// Those that could be read.
+    pub(super) records: Vec<KeyRecord>,
+    /// How many others there are; an account whose ids begin alike may have some of them.
+    pub(super) unreadable: usize,
+}
+
 /// The records, and what this gateway remembers of them.
 pub(super) struct KeyStore {
     account: String,
@@ -193,9 +210,9 @@ impl KeyStore {
         request: &Request,
         next: &Next,
         account: &str,
-    ) -> Result<Vec<KeyRecord>, StoreUnavailable> {
+    ) -> Result<KeyList, StoreUnavailable> {
         let container = EntityPath::account(&*self.account).with_container(access_key::tag(account));
-        let mut records = Vec::new();
+        let mut found = KeyList::default();
         let mut marker = String::new();
         loop {
             let mut get = ask(request, Method::GET, container.clone());
@@ -215,11 +232,17 @@ impl KeyStore {
             marker.clone_from(&last.name);
             for row in rows.iter().filter(|row| access_key::is_key_id(&row.name)) {
                 // A row may be there for a moment longer than its object.
-                let record = self.read(request, next, &row.name).await?;
-                records.extend(record.filter(|record| record.account == account));
+                match self.read(request, next, &row.name).await {
+                    Ok(record) => found.records.extend(record.filter(|record| record.account == account)),
+                    Err(error) if error.is_of_one_record() => {
+                        tracing::error!("a key of {account} is left out of the list of its keys: {error}");
+                        found.unreadable += 1;
+                    }
+                    Err(error) => return Err(error),
+                }
             }
         }
-        Ok(records)
+        Ok(found)
     }
 
     fn place(&self, id: &str) -> EntityPath {

@@ -392,6 +392,14 @@ async fn owners_look_after_keys() {
     assert_ne!(rotated["secret_access_key"], made["secret_access_key"]);
     assert_eq!(ask("DELETE", key.clone(), "").await.0, 204);
     assert_eq!(ask("DELETE", key, "").await.0, 404);
-    let (_, listed, _) = ask("GET", keys, "").await;
+    let (_, listed, _) = ask("GET", keys.clone(), "").await;
     assert_eq!(listed["keys"].as_array().unwrap().len(), 1);
+    // A record that cannot be read counts, and keeps its account from nothing.
+    for record in objects.lock().values_mut() {
+        *record = "garbage".into();
+    }
+    let (_, listed, _) = ask("GET", keys.clone(), "").await;
+    assert_eq!(listed, serde_json::json!({"keys": [], "unreadable": 1}));
+    assert_eq!(ask("POST", keys.clone(), "{}").await.0, 201);
+    assert_eq!(ask("POST", keys, "{}").await.0, 409);
 }
