@@ -2,8 +2,9 @@
 //!
 //! Always holds: what is sent has the time that it has here, so that the newer of two sides wins whatever the order;
 //! what the other side has already, or something newer, is not sent again; a body takes as long as it moves, and no
-//! longer; a server that thanks for an object before it has taken all of it is not believed. What is encrypted with
-//! the key of a client (S3's SSE-C) is not sent, as nothing here can read it: it stays due, and the log names it.
+//! longer; a server that thanks for an object before it has taken all of it is not believed. What is still encrypted
+//! when it comes (with the key of a client, S3's SSE-C, or as the pipeline has no keymaster and encryption) is not
+//! sent, as the other side could not read it: it stays due, and the log names it.
 
 use super::NAME;
 use super::silence::SilentClusters;
@@ -123,6 +124,11 @@ impl Carrier {
         {
             return Err(Fault::data(
                 "it is encrypted with a client's key (SSE-C), without which it cannot be sent",
+            ));
+        }
+        if is_encrypted(&head.headers) {
+            return Err(Fault::data(
+                "it is encrypted: give keymaster and encryption to the pipeline of internal_client_conf_path",
             ));
         }
         let written = time_of(&head.headers);
@@ -282,6 +288,16 @@ fn time_of(headers: &HeaderMap) -> Timestamp {
     text.and_then(|text| text.parse().ok()).unwrap_or(Timestamp::ZERO)
 }
 
+/// Whether the body or user metadata are as they are stored: where the pipeline has `encryption`, it leaves nothing of
+/// its own among the headers.
+fn is_encrypted(headers: &HeaderMap) -> bool {
+    let own = ["x-object-sysmeta-crypto-", "x-object-transient-sysmeta-crypto-meta"];
+    let names = headers.keys().map(http::HeaderName::as_str);
+    names
+        .into_iter()
+        .any(|name| own.iter().any(|own| name.starts_with(own)))
+}
+
 fn sent(headers: &HeaderMap) -> HeaderMap {
     let sent = headers.iter().filter(|(name, _)| is_of_object(name.as_str()));
     sent.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -292,6 +308,7 @@ mod tests {
     use super::*;
     use crate::container_sync::target::target_of;
     use bytes::Bytes;
+    use http::HeaderName;
     use peer::{HttpService, Service};
     use std::future::pending;
     use std::net::SocketAddr;
@@ -299,8 +316,10 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(60);
     const TIME: &str = "0000000005.00000";
 
-    /// Has every object, of ten bytes, which may be encrypted with a client's key.
-    struct Source(&'static str);
+    /// Has every object, of ten bytes, with one header besides its time.
+    struct Source(HeaderName, &'static str);
+
+    const PLAIN: (HeaderName, &str) = (X_CUSTOMER_KEY_PROOF, "");
 
     #[async_trait::async_trait]
     impl HttpService for Source {
@@ -311,8 +330,8 @@ mod tests {
             response
                 .headers_mut()
                 .insert(X_TIMESTAMP, HeaderValue::from_static(TIME));
-            let proof = HeaderValue::from_static(self.0);
-            response.headers_mut().insert(X_CUSTOMER_KEY_PROOF, proof);
+            let value = HeaderValue::from_static(self.1);
+            response.headers_mut().insert(self.0.clone(), value);
             response
         }
     }
@@ -339,19 +358,19 @@ mod tests {
 
     /// Whether a row counts as synced then.
     async fn carried(status: u16, reads: bool, deleted: bool) -> bool {
-        carried_of("", status, reads, deleted).await
+        carried_of(PLAIN, status, reads, deleted).await
     }
 
-    async fn carried_of(proof: &'static str, status: u16, reads: bool, deleted: bool) -> bool {
-        carry(&carrier(proof, OtherSide { status, reads }), deleted).await
+    async fn carried_of(header: (HeaderName, &'static str), status: u16, reads: bool, deleted: bool) -> bool {
+        carry(&carrier(header, OtherSide { status, reads }), deleted).await
     }
 
-    fn carrier(proof: &'static str, other_side: impl Service + 'static) -> Carrier {
+    fn carrier((name, value): (HeaderName, &'static str), other_side: impl Service + 'static) -> Carrier {
         let world = World::real();
         let mut peers = Peers::new(world.clone());
         peers.register("127.0.0.1", 80, Arc::new(other_side));
         Carrier {
-            client: InternalClient::new(world.clone(), Arc::new(Source(proof)), "test", 1),
+            client: InternalClient::new(world.clone(), Arc::new(Source(name, value)), "test", 1),
             world,
             peers: Arc::new(peers),
             proxies: vec![],
@@ -392,7 +411,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_cluster_that_does_not_answer_is_waited_for_once_and_left_alone_for_a_while() {
         for deleted in [false, true] {
-            let mut hung = carrier("", Hung);
+            let mut hung = carrier(PLAIN, Hung);
             let began = tokio::time::Instant::now();
             assert!(!hung.is_silent(&target()) && !carry(&hung, deleted).await);
             assert!(began.elapsed() < LOOK_PATIENCE * 3 / 2, "{:?}", began.elapsed());
@@ -401,7 +420,7 @@ mod tests {
             assert!(!hung.silent.has(&target(), later));
             assert!(!hung.is_silent(&target_of("d")), "one container of the cluster");
             hung.peers = carrier(
-                "",
+                PLAIN,
                 OtherSide {
                     status: 201,
                     reads: true,
@@ -421,9 +440,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_clients_key_has_encrypted_is_not_sent() {
-        assert!(!carried_of("salt:mac", 201, true, false).await);
-        assert!(carried_of("salt:mac", 204, true, true).await, "it can be deleted");
+    async fn what_is_still_encrypted_is_not_sent() {
+        for header in [
+            X_CUSTOMER_KEY_PROOF,
+            HeaderName::from_static("x-object-sysmeta-crypto-body-meta"),
+            HeaderName::from_static("x-object-transient-sysmeta-crypto-meta-colour"),
+        ] {
+            assert!(!carried_of((header.clone(), "x"), 201, true, false).await);
+            assert!(carried_of((header, "x"), 204, true, true).await, "it can be deleted");
+        }
+        let other = HeaderName::from_static("x-object-sysmeta-cryptography");
+        assert!(carried_of((other, "x"), 201, true, false).await);
     }
 
     #[tokio::test]
