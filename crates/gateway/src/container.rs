@@ -18,7 +18,7 @@ use http::Method;
 use http::header::{HeaderMap, HeaderValue};
 use peer::message::header_names::{
     X_ALLOW_PRIVATE_METHODS, X_BACKEND_DELETE_TIMESTAMP, X_BACKEND_PUT_TIMESTAMP, X_BACKEND_TIMESTAMP, X_POLICY_INDEX,
-    X_PUT_TIMESTAMP,
+    X_PUT_TIMESTAMP, X_SHARDING_STATE,
 };
 use peer::message::{
     DeleteContainer, Message, PostContainer, PutContainer, ReadContainer, RequestContext, RowChange, UpdateContainer,
@@ -112,6 +112,15 @@ async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &st
     shared
         .note_container((account, container), status, &headers, since)
         .await;
+    if request.method == Method::GET
+        && matches!(
+            header(&headers, X_SHARDING_STATE.as_str()),
+            Some("sharding" | "sharded")
+        )
+    {
+        tracing::warn!("{account}/{container} is sharded: what its shards list is not read here");
+        return reply::html(501, "The container is sharded, which this server cannot list.".into());
+    }
     let mut response = match found {
         Ok(source) => listing::whole(shared, request.from.ip(), source).await,
         Err(refusal) => return refusal,

@@ -146,14 +146,16 @@ impl Broker {
         }
     }
 
-    /// How far OpenStack's sharder has got with this container: `unsharded`, `sharding` or `sharded`.
+    /// How far OpenStack's sharder has got with this container: `unsharded`, `sharding`, `sharded`, or `collapsed` when
+    /// all its objects are its own again.
     pub fn sharding_state(&self) -> Result<&'static str, Error> {
         let plain = self.location().db_file();
         let open = self.with(|database| Ok(database.path().to_owned()))?;
         Ok(match (open == plain, self.location().disk().exists(&plain)?) {
             (true, _) => "unsharded",
             (false, true) => "sharding",
-            (false, false) => "sharded",
+            (false, false) if self.has_shards()? => "sharded",
+            (false, false) => "collapsed",
         })
     }
 }

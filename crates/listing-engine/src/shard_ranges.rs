@@ -1,4 +1,5 @@
-//! Shard ranges: carried from replica to replica so that all know them. Nothing here acts on them.
+//! Shard ranges: carried from replica to replica so that all know them. Nothing here acts on them, but that
+//! what has some lists its objects elsewhere.
 //!
 //! A range is made at its `timestamp`; its counters age with `meta_timestamp`, its state with
 //! `state_timestamp`. Always holds: of two the one made later wins whole; of two made at the same
@@ -117,6 +118,14 @@ impl Broker {
     pub fn shard_ranges(&self) -> Result<Vec<ShardRange>, Error> {
         self.container_only()?;
         self.with(|database| database.read("read the shard ranges of", read))
+    }
+
+    /// Whether containers besides this one list its objects.
+    pub(crate) fn has_shards(&self) -> Result<bool, Error> {
+        let info = self.info()?;
+        let own = format!("{}/{}", info.account, info.container.unwrap_or_default());
+        let mut ranges = self.shard_ranges()?.into_iter();
+        Ok(ranges.any(|range| !range.deleted && range.name != own))
     }
 
     /// Merges shard ranges in.

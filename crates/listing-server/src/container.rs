@@ -8,7 +8,7 @@ use crate::account_update::{AccountUpdate, ContainerFigures};
 use crate::metadata::{self, SYNC_KEY, SYNC_TO};
 use crate::refusal::too_long;
 use crate::render::ListingText;
-use crate::request::{ListingRequest, is_about_shards, is_overriding, known_policy, text};
+use crate::request::{ListingRequest, is_about_shards, is_overriding, known_policy, text, wants_shards};
 use crate::state::{DatabaseJob, ListingServerState};
 use crate::{listing_query, sync_to};
 use http::header::{ACCEPT, CONTENT_TYPE, LAST_MODIFIED};
@@ -197,7 +197,9 @@ pub(crate) async fn delete(
 fn delete_on_disk(job: &DatabaseJob<'_>, timestamp: Timestamp) -> Result<(bool, ContainerFigures), Refusal> {
     let broker = job.open()?;
     let refuse = |error: Error| job.refuse(&error);
-    if !broker.is_empty().map_err(refuse)? {
+    // What its shards list is not looked at here.
+    let is_sharded = is_sharded(broker.sharding_state().map_err(refuse)?);
+    if is_sharded || !broker.is_empty().map_err(refuse)? {
         return Err(Refusal::conflict(None));
     }
     let before = broker.info().map_err(refuse)?;
@@ -233,11 +235,14 @@ pub(crate) async fn read(
         if rows > most && !is_about_shards(&message.record_type) {
             return Ok(None);
         }
+        if wants_shards(&message.record_type) {
+            refuse_shards(job, &broker)?;
+        }
         let policy = query.policy.unwrap_or(info.policy);
         let mut query = query.clone();
         query.policy = Some(policy);
         let (listing, empty) = match is_about_shards(&message.record_type) {
-            true => (no_shards(job, &broker)?, false),
+            true => ("[]".into(), false),
             false => list(job, &broker, &query, format)?,
         };
         let status = match (format, empty) {
@@ -335,10 +340,20 @@ fn list(
     Ok((text, empty))
 }
 
-/// An unsharded container has no shards. What a sharded one has is not read here yet.
-fn no_shards(job: &DatabaseJob<'_>, broker: &Broker) -> Result<String, Refusal> {
-    match broker.sharding_state().map_err(|error| job.refuse(&error))? {
-        "unsharded" => Ok("[]".into()),
-        _ => Err(Refusal::Page(StatusCode::NOT_IMPLEMENTED)),
+/// Whether the objects of a container in this state are listed by other containers.
+fn is_sharded(state: &str) -> bool {
+    matches!(state, "sharding" | "sharded")
+}
+
+/// A container without shards lists its objects, and no shards. What a sharded one has is not read here yet: 409, as a
+/// gateway would take any answer of 5xx for a fault of this node.
+fn refuse_shards(job: &DatabaseJob<'_>, broker: &Broker) -> Result<(), Refusal> {
+    let state = broker.sharding_state().map_err(|error| job.refuse(&error))?;
+    match is_sharded(state) {
+        true => Err(Refusal::Text(
+            StatusCode::CONFLICT,
+            format!("The container is {state}: only container servers of OpenStack list it."),
+        )),
+        false => Ok(()),
     }
 }

@@ -8,7 +8,8 @@
 //! acknowledged when it is durable, and rows that arrive together share one sync; one hung device
 //! costs only its own requests.
 //! Deliberately absent: rings, quorums, how rows are stored (`listing-engine`), sockets (`peer`).
-//! Shard ranges are carried between replicas; clients' requests for them answer 501.
+//! Shard ranges are carried between replicas; requests for them, and for the objects
+//! of a container that has some, are refused.
 //!
 //! | question | file |
 //! |---|---|

@@ -163,6 +163,12 @@ pub(crate) fn is_about_shards(record_type: &Option<HeaderValue>) -> bool {
     record_type.is_some_and(|kind| kind.eq_ignore_ascii_case("shard"))
 }
 
+/// The same, or about shards where there are some.
+pub(crate) fn wants_shards(record_type: &Option<HeaderValue>) -> bool {
+    let record_type = record_type.as_ref().and_then(text);
+    record_type.is_some_and(|kind| kind.eq_ignore_ascii_case("shard") || kind.eq_ignore_ascii_case("auto"))
+}
+
 /// Whether a deleted account takes the row, too.
 pub(crate) fn is_overriding(value: &Option<HeaderValue>) -> bool {
     let value = value.as_ref().and_then(text);

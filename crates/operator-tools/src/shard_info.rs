@@ -77,13 +77,9 @@ impl Sharding {
         let mut ranges: Vec<Range> = broker.shard_ranges()?.iter().filter_map(Range::read).collect();
         ranges.retain(|range| range.name != own);
         ranges.sort_by(|a, b| a.order().cmp(&b.order()));
-        let state = match broker.sharding_state()? {
-            "sharded" if ranges.is_empty() => "collapsed",
-            state => state,
-        };
         Ok(Self {
             is_root: root(metadata).is_none_or(|root| root == own),
-            state,
+            state: broker.sharding_state()?,
             ranges,
         })
     }

@@ -1,0 +1,107 @@
+"""Containers that OpenStack's sharder has cut: no listing is taken for a whole one, and none that has objects is deleted."""
+
+import getpass
+import http.client
+import sqlite3
+
+import pytest
+
+from harness.client import Client
+from harness.places import openstack_command
+from harness.process import run
+
+OBJECTS = [f"o{number:02d}" for number in range(12)]
+SHARDER = """[DEFAULT]
+devices = {srv}
+mount_check = false
+bind_ip = 127.0.0.1
+bind_port = {port}
+swift_dir = {etc}
+user = {user}
+[container-sharder]
+auto_shard = false
+recon_cache_path = {run}
+internal_client_conf_path = {etc}/sharders-client.conf
+[container-replicator]
+"""
+CLIENT = """[DEFAULT]
+swift_dir = {etc}
+user = {user}
+[pipeline:main]
+pipeline = catch_errors proxy-logging proxy-server
+[app:proxy-server]
+use = egg:swift#proxy
+account_autocreate = true
+[filter:proxy-logging]
+use = egg:swift#proxy_logging
+[filter:catch_errors]
+use = egg:swift#catch_errors
+"""
+
+
+def databases(layout, container):
+    """The paths of a container's databases."""
+    def is_of(path):
+        with sqlite3.connect(path) as database:
+            return database.execute("SELECT container FROM container_info").fetchone()[0] == container
+    return [path for path in sorted(layout.srv.rglob("*.db")) if "containers" in path.parts and is_of(path)]
+
+
+def asked_of_server(cluster, container, record_type):
+    """The status of a listing, asked of the container server itself."""
+    device, _, partition = databases(cluster.layout, container)[0].relative_to(cluster.srv).parts[:3]
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.layout.ports["container", 0], timeout=30)
+    connection.request("GET", f"/{device}/{partition}/AUTH_test/{container}", headers={"X-Backend-Record-Type": record_type})
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def shard(cluster, container):
+    """Cuts a container into shards of four objects, by OpenStack's tools."""
+    layout = cluster.layout
+    values = {"srv": layout.srv, "etc": layout.etc, "run": layout.run, "user": getpass.getuser(), "port": layout.ports["container", 0]}
+    (layout.etc / "sharders-client.conf").write_text(CLIENT.format(**values))
+    conf = layout.etc / "container-sharder.conf"
+    conf.write_text(SHARDER.format(**values))
+
+    first = databases(layout, container)[0]
+    run(openstack_command(layout.etc, "swift-manage-shard-ranges", first, "find_and_replace", "4", "--enable", "--force"))
+    for _ in range(3):
+        run(openstack_command(layout.etc, "swift-container-sharder", conf, "once", "-v"))
+
+
+def test_a_sharded_container_is_neither_listed_as_empty_nor_deleted(cluster, ours):
+    if ours == "openstack":
+        pytest.skip("OpenStack lists what its sharder has cut: there is nothing to refuse")
+    served = cluster("openstack")
+    client = Client(served.auth_url)
+    client.do("PUT", "c", expect=201)
+    for name in OBJECTS:
+        client.put("c", name, body=b"body")
+    shard(served, "c")
+    assert client.get("c").split() == [name.encode() for name in OBJECTS], "OpenStack lists its shards"
+
+    def exchange(role, kind):
+        served.stop_service(role)
+        served.start_service(role, kind=kind)
+        return Client(served.auth_url)
+    client = exchange("proxy", ours)
+    for query in ("", "?format=json", "?prefix=o"):
+        client.do("GET", "c", query=query, expect=501)
+    head = client.do("HEAD", "c", expect=204)
+    assert head["X-Container-Object-Count"] == str(len(OBJECTS))
+    client.do("DELETE", "c", expect=409)
+    exchange("container", ours)
+    for _ in range(15):
+        client.do("GET", "c", expect=501)
+    client.do("DELETE", "c", expect=409)
+    client.do("PUT", "other", expect=201)  # no server was left alone for that
+    assert client.do("GET", "other", expect=204).body == b""
+    assert [asked_of_server(served, "c", kind) for kind in ("auto", "shard")] == [409, 409]
+    assert [asked_of_server(served, "other", kind) for kind in ("auto", "shard")] == [204, 200]
+    client = exchange("proxy", "openstack")
+    client.do("DELETE", "c", expect=409)
+    client.do("GET", "other", expect=204)
+    exchange("container", "openstack")
+    assert client.get("c").split() == [name.encode() for name in OBJECTS], "nothing was changed"
