@@ -171,5 +171,10 @@ def test_long_conditions_take_no_node_out_of_service(cluster, ours):
             connection.close()
             assert reply.status in expected
             assert client.get("c", "/o") == SECRET
-    client.put("c", "new", body=SECRET)
+    # User metadata grow as well, and what is not stored goes along.
+    metadata = {f"X-Object-Meta-{number}": "twenty characters..." for number in range(88)}
+    for size in (10, 200_000):
+        reply = client.do("PUT", "c", "long", body=b"x" * size, headers={**metadata, **{f"X-Other-{number}": "x" * 8000 for number in range(7)}})
+        assert reply.status == 431, size
+        client.put("c", "new", body=SECRET)
     assert "the connection broke" not in served.log()

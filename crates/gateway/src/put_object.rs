@@ -381,6 +381,7 @@ impl Upload {
         match early {
             early if early.iter().any(|reply| reply.status == 412) => reply::status(412),
             _ if conflicts >= enough => reply::status(202),
+            early if early.iter().any(|reply| reply.status == 431) => reply::status(431),
             _ => reply::status(503),
         }
     }

@@ -305,7 +305,7 @@ pub(super) fn hide_conditions(request: &mut ClientRequest, entity: &EntityPath) 
 
 /// Bytes that conditions may have with what is added to them: a tag of two bytes gets 48 more for each root secret, and
 /// storage servers read heads of 64 KiB.
-const LONGEST_CONDITIONS: usize = 32 * 1024;
+const LONGEST_CONDITIONS: usize = 56 * 1024;
 
 /// Each tag once, with its HMACs; `None` when there is no tag to add anything to. What is made is taken from `room`.
 fn with_macs(tags: &[u8], keys: &[Key], room: &mut usize) -> Result<Option<HeaderValue>, EncryptionError> {
@@ -380,9 +380,9 @@ mod tests {
         let keys: Vec<Key> = secrets.object_keys(&EntityPath::split("a/c/o").unwrap()).collect();
         let tags = |count: usize| (0..count).map(|n| format!("t{n}")).collect::<Vec<_>>().join(",");
         let mut room = LONGEST_CONDITIONS;
-        let hidden = with_macs(tags(550).as_bytes(), &keys, &mut room).unwrap().unwrap();
+        let hidden = with_macs(tags(1000).as_bytes(), &keys, &mut room).unwrap().unwrap();
         assert!(hidden.len() <= LONGEST_CONDITIONS && room < 4_000, "{room}");
-        let refused = with_macs(tags(550).as_bytes(), &keys, &mut room);
+        let refused = with_macs(tags(1000).as_bytes(), &keys, &mut room);
         assert_eq!(refused, Err(EncryptionError::TooManyConditions));
         assert_eq!(refused.unwrap_err().answer(&Method::GET, "/v1/a/c/o").status(), 431);
         // The same tag is one condition, however often it comes.
