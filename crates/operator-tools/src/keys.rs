@@ -408,6 +408,12 @@ fn print_all(answer: &Value, console: &mut Console<'_>) -> io::Result<()> {
             text(key, "description").to_owned(),
         ]
     }));
+    let unreadable = answer["unreadable"].as_array().map_or(&[][..], Vec::as_slice);
+    rows.extend(unreadable.iter().filter_map(Value::as_str).map(|id| {
+        let mut row = <[String; 7]>::default();
+        (row[0], row[2]) = (id.to_owned(), "cannot be read".to_owned());
+        row
+    }));
     let widths: Vec<usize> = (0..7)
         .map(|column| {
             rows.iter()

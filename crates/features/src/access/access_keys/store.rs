@@ -55,8 +55,8 @@ impl StoreUnavailable {
 pub(super) struct KeyList {
     /// Those that could be read.
     pub(super) records: Vec<KeyRecord>,
-    /// How many others there are; an account whose ids begin alike may have some of them.
-    pub(super) unreadable: usize,
+    /// The ids of others, which an account whose ids begin alike may have as well.
+    pub(super) unreadable: Vec<String>,
 }
 
 /// The records, and what this gateway remembers of them.
@@ -236,7 +236,7 @@ impl KeyStore {
                     Ok(record) => found.records.extend(record.filter(|record| record.account == account)),
                     Err(error) if error.is_of_one_record() => {
                         tracing::error!("a key of {account} is left out of the list of its keys: {error}");
-                        found.unreadable += 1;
+                        found.unreadable.push(row.name.clone());
                     }
                     Err(error) => return Err(error),
                 }

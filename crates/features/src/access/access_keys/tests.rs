@@ -399,7 +399,14 @@ async fn owners_look_after_keys() {
         *record = "garbage".into();
     }
     let (_, listed, _) = ask("GET", keys.clone(), "").await;
-    assert_eq!(listed, serde_json::json!({"keys": [], "unreadable": 1}));
+    let unreadable = listed["unreadable"][0].as_str().unwrap().to_owned();
+    assert_eq!(listed, serde_json::json!({"keys": [], "unreadable": [unreadable]}));
     assert_eq!(ask("POST", keys.clone(), "{}").await.0, 201);
-    assert_eq!(ask("POST", keys, "{}").await.0, 409);
+    assert_eq!(ask("POST", keys.clone(), "{}").await.0, 409);
+    let lost = format!("{keys}/{unreadable}");
+    assert_eq!(ask("GET", lost.clone(), "").await.0, 503);
+    assert_eq!(ask("DELETE", lost.replace("AUTH_a", "AUTH_b"), "").await.0, 403);
+    assert_eq!(ask("DELETE", lost.clone(), "").await.0, 204);
+    assert_eq!(ask("DELETE", lost, "").await.0, 404);
+    assert_eq!(ask("POST", keys, "{}").await.0, 201);
 }
