@@ -93,6 +93,8 @@ def test_a_sharded_container_is_neither_listed_as_empty_nor_deleted(cluster, our
     assert head["X-Container-Object-Count"] == str(len(OBJECTS))
     client.do("DELETE", "c", expect=409)
     exchange("container", ours)
+    head = client.do("HEAD", "c", expect=204)
+    assert head["X-Container-Object-Count"] == str(len(OBJECTS)), "of what the shards said"
     for _ in range(15):
         client.do("GET", "c", expect=501)
     client.do("DELETE", "c", expect=409)

@@ -113,6 +113,10 @@ fn merge(stored: &ShardRange, incoming: &ShardRange) -> Option<ShardRange> {
     (merged != *stored).then_some(merged)
 }
 
+/// The ranges of other containers; those in use are active (40), shrinking (50) or sharding (60).
+const OTHERS: &str = "FROM shard_range WHERE deleted = 0
+     AND name != (SELECT account || '/' || container FROM container_stat)";
+
 impl Broker {
     /// All shard ranges, deleted ones included.
     pub fn shard_ranges(&self) -> Result<Vec<ShardRange>, Error> {
@@ -122,10 +126,29 @@ impl Broker {
 
     /// Whether containers besides this one list its objects.
     pub(crate) fn has_shards(&self) -> Result<bool, Error> {
-        let info = self.info()?;
-        let own = format!("{}/{}", info.account, info.container.unwrap_or_default());
-        let mut ranges = self.shard_ranges()?.into_iter();
-        Ok(ranges.any(|range| !range.deleted && range.name != own))
+        self.with(|database| {
+            database.read("read the shard ranges of", |c| {
+                let sql = format!("SELECT 1 {OTHERS} LIMIT 1");
+                Ok(has_table(c)? && c.prepare_cached(&sql)?.exists([])?)
+            })
+        })
+    }
+
+    /// The objects that its shards list, and their bytes, as far as they have said.
+    pub fn shard_usage(&self) -> Result<(u64, u64), Error> {
+        self.with(|database| {
+            database.read("read the shard ranges of", |c| {
+                if !has_table(c)? {
+                    return Ok((0, 0));
+                }
+                let sql = format!("SELECT SUM(object_count), SUM(bytes_used) {OTHERS} AND state IN (40, 50, 60)");
+                let sum = |row: &rusqlite::Row<'_>, at| {
+                    columns::signed(row, at).map(|sum| sum.unwrap_or_default().max(0).unsigned_abs())
+                };
+                c.prepare_cached(&sql)?
+                    .query_row([], |row| Ok((sum(row, 0)?, sum(row, 1)?)))
+            })
+        })
     }
 
     /// Merges shard ranges in.

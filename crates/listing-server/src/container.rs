@@ -197,12 +197,12 @@ pub(crate) async fn delete(
 fn delete_on_disk(job: &DatabaseJob<'_>, timestamp: Timestamp) -> Result<(bool, ContainerFigures), Refusal> {
     let broker = job.open()?;
     let refuse = |error: Error| job.refuse(&error);
+    let before = broker.info().map_err(refuse)?;
     // What its shards list is not looked at here.
-    let is_sharded = is_sharded(broker.sharding_state().map_err(refuse)?);
-    if is_sharded || !broker.is_empty().map_err(refuse)? {
+    let is_full = !before.is_deleted() && is_sharded(broker.sharding_state().map_err(refuse)?);
+    if is_full || !broker.is_empty().map_err(refuse)? {
         return Err(Refusal::conflict(None));
     }
-    let before = broker.info().map_err(refuse)?;
     let existed = before.put_timestamp > Timestamp::ZERO && !before.is_deleted();
     broker.delete(timestamp).map_err(refuse)?;
     let after = broker.info().map_err(refuse)?;
@@ -301,12 +301,16 @@ fn put_backend_headers(info: Option<&Info>, response: &mut Response) {
 fn describe(job: &DatabaseJob<'_>, broker: &Broker, info: &Info, response: &mut Response) -> Result<(), Refusal> {
     let refuse = |error: Error| job.refuse(&error);
     put_backend_headers(Some(info), response);
-    put_number(response, X_CONTAINER_OBJECT_COUNT, info.object_count);
-    put_number(response, X_CONTAINER_BYTES_USED, info.bytes_used);
+    let sharding = broker.sharding_state().map_err(refuse)?;
+    let (objects, bytes) = match sharding {
+        "sharded" => broker.shard_usage().map_err(refuse)?,
+        _ => (info.object_count, info.bytes_used),
+    };
+    put_number(response, X_CONTAINER_OBJECT_COUNT, objects);
+    put_number(response, X_CONTAINER_BYTES_USED, bytes);
     put_header(response, X_TIMESTAMP, &info.created_at.normal());
     put_header(response, X_PUT_TIMESTAMP, &info.put_timestamp.normal());
     put_header(response, LAST_MODIFIED, &info.put_timestamp.last_modified());
-    let sharding = broker.sharding_state().map_err(refuse)?;
     put_header(response, X_SHARDING_STATE, sharding);
     metadata::to_response(Kind::Container, &broker.metadata().map_err(refuse)?, response);
     Ok(())

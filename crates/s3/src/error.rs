@@ -103,6 +103,7 @@ codes! {
     NOT_MODIFIED = "NotModified", 304, "Not Modified";
     OPERATION_ABORTED = "OperationAborted", 409, "A conflicting conditional operation is currently in progress against this resource. Try again.";
     PRECONDITION_FAILED = "PreconditionFailed", 412, "At least one of the preconditions you specified did not hold.";
+    REQUEST_HEADERS_TOO_LARGE = "RequestHeaderSectionTooLarge", 400, "Your request header section exceeds the maximum allowed request header section size.";
     REQUEST_TIMEOUT = "RequestTimeout", 400, "Your socket connection to the server was not read from or written to within the timeout period.";
     REQUEST_TIME_TOO_SKEWED = "RequestTimeTooSkewed", 403, "The difference between the request time and the current time is too large.";
     SERVICE_UNAVAILABLE = "ServiceUnavailable", 503, "Please reduce your request rate.";

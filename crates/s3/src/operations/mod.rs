@@ -69,7 +69,8 @@ use crate::cross_origin;
 use crate::error::{
     ACCESS_DENIED, BAD_DIGEST, BROKEN_MPU, ENTITY_TOO_LARGE, INTERNAL_ERROR, INVALID_ARGUMENT, INVALID_RANGE,
     KEY_TOO_LONG, METHOD_NOT_ALLOWED, MISSING_CONTENT_LENGTH, NO_SUCH_BUCKET, NO_SUCH_KEY, NOT_IMPLEMENTED,
-    NOT_MODIFIED, OPERATION_ABORTED, PRECONDITION_FAILED, REQUEST_TIMEOUT, S3Error, SERVICE_UNAVAILABLE, SLOW_DOWN,
+    NOT_MODIFIED, OPERATION_ABORTED, PRECONDITION_FAILED, REQUEST_HEADERS_TOO_LARGE, REQUEST_TIMEOUT, S3Error,
+    SERVICE_UNAVAILABLE, SLOW_DOWN,
 };
 use crate::front::{FormPosted, InS3sForm};
 use crate::payload::{DocumentRoom, SignedBody};
@@ -464,6 +465,9 @@ fn refusal_of_status(status: u16, rate_limits_are_client_errors: bool) -> S3Erro
             }
             error
         }
+        431 => REQUEST_HEADERS_TOO_LARGE.into(),
+        // A sharded bucket's listing.
+        501 => NOT_IMPLEMENTED.saying("The requested resource is not implemented"),
         502..=504 => SERVICE_UNAVAILABLE.into(),
         _ => INTERNAL_ERROR.into(),
     }
