@@ -62,13 +62,17 @@ def shard(cluster, container):
     layout = cluster.layout
     values = {"srv": layout.srv, "etc": layout.etc, "run": layout.run, "user": getpass.getuser(), "port": layout.ports["container", 0]}
     (layout.etc / "sharders-client.conf").write_text(CLIENT.format(**values))
-    conf = layout.etc / "container-sharder.conf"
-    conf.write_text(SHARDER.format(**values))
+    (layout.etc / "container-sharder.conf").write_text(SHARDER.format(**values))
 
     first = databases(layout, container)[0]
     run(openstack_command(layout.etc, "swift-manage-shard-ranges", first, "find_and_replace", "4", "--enable", "--force"))
     for _ in range(3):
-        run(openstack_command(layout.etc, "swift-container-sharder", conf, "once", "-v"))
+        run_sharder(layout)
+
+
+def run_sharder(layout):
+    """One pass of OpenStack's sharder."""
+    run(openstack_command(layout.etc, "swift-container-sharder", layout.etc / "container-sharder.conf", "once", "-v"))
 
 
 def test_a_sharded_container_is_neither_listed_as_empty_nor_deleted(cluster, ours):
@@ -107,3 +111,9 @@ def test_a_sharded_container_is_neither_listed_as_empty_nor_deleted(cluster, our
     client.do("GET", "other", expect=204)
     exchange("container", "openstack")
     assert client.get("c").split() == [name.encode() for name in OBJECTS], "nothing was changed"
+    for name in OBJECTS:
+        client.do("DELETE", "c", name, expect=204)
+    run_sharder(served.layout)  # the root hears that its shards are empty
+    client.do("DELETE", "c", expect=204)
+    exchange("container", ours)
+    client.do("DELETE", "c", expect=404)
