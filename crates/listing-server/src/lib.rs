@@ -8,8 +8,8 @@
 //! acknowledged when it is durable, and rows that arrive together share one sync; one hung device
 //! costs only its own requests.
 //! Deliberately absent: rings, quorums, how rows are stored (`listing-engine`), sockets (`peer`).
-//! Shard ranges are carried between replicas; requests for them, and for the objects
-//! of a container that has some, are refused.
+//! Shard ranges are carried between replicas; requests for those of a container
+//! that has some are refused, and so is its deletion.
 //!
 //! | question | file |
 //! |---|---|
