@@ -4,7 +4,9 @@ import csv
 import hashlib
 import json
 import signal
+import socket
 import subprocess
+import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -255,6 +257,22 @@ def test_an_interrupted_run_says_so_and_keeps_what_it_has(tmp_path):
     assert run.returncode == 1 and complaints.startswith("interrupted: what is reported was measured until then")
     report = json.loads((tmp_path / "r.json").read_text())
     assert report["interrupted"] and [stage["name"] for stage in report["stages"]] == ["prepare", "main"]
+
+
+@pytest.mark.parametrize("command", [["run", "w.xml"], ["search", "w.xml"], ["sweep", "w.xml"], ["swift", "-U", "u", "-K", "k"]], ids=lambda command: command[0])
+def test_a_store_that_answers_nothing_can_be_left(tmp_path, command):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/auth/v1.0"
+        (tmp_path / "w.xml").write_text(COSBENCH.format(auth_url=url))
+        arguments = ["-A", url] if command[0] == "swift" else []
+        program = subprocess.Popen([martlet(), "bench", *command, *arguments], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        connection, _ = silent.accept()
+        began = time.monotonic()
+        program.send_signal(signal.SIGINT)
+        _, complaints = program.communicate(timeout=60)
+        connection.close()
+    assert program.returncode == 1 and complaints.startswith("interrupted"), complaints
+    assert time.monotonic() - began < 5, "no answer was waited for"
 
 
 @pytest.mark.parametrize("found, replaced, complaint", [

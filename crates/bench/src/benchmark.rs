@@ -67,6 +67,17 @@ pub struct Prepared {
     pub options: LoadOptions,
 }
 
+/// What is got ready before anything is made, unless the user has had enough before.
+pub async fn unless_interrupted<T>(
+    preparation: impl Future<Output = Result<T, Fault>>,
+    interrupted: impl Future<Output = ()>,
+) -> Result<T, Fault> {
+    tokio::select! {
+        prepared = preparation => prepared,
+        () = interrupted => Err(Fault::caller("interrupted before anything was made")),
+    }
+}
+
 /// Reads the workload, opens its stores and looks at their containers, here or on the drivers.
 pub async fn prepare(arguments: &RunArguments, world: &World) -> Result<Prepared, Fault> {
     let (workload, source) = read_workload(world, &arguments.workload, &arguments.extent.extent())?;

@@ -1,7 +1,7 @@
 //! `martlet bench`: what its commands do.
 
 use crate::arguments::{BenchArguments, BenchCommand, CompareArguments};
-use crate::benchmark::{Prepared, end_record, prepare, read_workload};
+use crate::benchmark::{Prepared, end_record, prepare, read_workload, unless_interrupted};
 use crate::drivers::serve;
 use crate::rate_search;
 use crate::record::reading;
@@ -25,6 +25,7 @@ pub async fn run(
     console: &mut Console<'_>,
     interrupted: impl Future<Output = ()>,
 ) -> io::Result<ToolStatus> {
+    let mut interrupted = std::pin::pin!(interrupted);
     let done = match &arguments.command {
         BenchCommand::List => {
             for one in named::ALL {
@@ -42,20 +43,22 @@ pub async fn run(
             Ok((workload, _)) => return console.say(outline(&workload)).map(|()| ToolStatus::SUCCESS),
             Err(fault) => fault,
         },
-        BenchCommand::Run(run) => match prepare(run, world).await {
+        BenchCommand::Run(run) => match unless_interrupted(prepare(run, world), interrupted.as_mut()).await {
             Ok(prepared) => return Prepared::run(prepared, run, world, console, interrupted).await,
             Err(fault) => fault,
         },
-        BenchCommand::Search(search) => match prepare(&search.run, world).await.and_then(rate_search::searchable) {
-            Ok(mut prepared) => {
-                let status = rate_search::run(&mut prepared, search, world, console, interrupted).await?;
-                return match end_record(prepared.runner.dismiss().await, console)? {
-                    ToolStatus::SUCCESS => Ok(status),
-                    failed => Ok(failed),
-                };
-            }
-            Err(fault) => fault,
-        },
+        BenchCommand::Search(search) => {
+            let prepared = unless_interrupted(prepare(&search.run, world), interrupted.as_mut()).await;
+            let mut prepared = match prepared.and_then(rate_search::searchable) {
+                Ok(prepared) => prepared,
+                Err(fault) => return console.complain(fault).map(|()| ToolStatus::FAILURE),
+            };
+            let status = rate_search::run(&mut prepared, search, world, console, interrupted).await?;
+            return match end_record(prepared.runner.dismiss().await, console)? {
+                ToolStatus::SUCCESS => Ok(status),
+                failed => Ok(failed),
+            };
+        }
         BenchCommand::Sweep(arguments) => return sweep::run(arguments, world, console, interrupted).await,
         BenchCommand::Compare(arguments) => match read_reports(world, arguments).and_then(|(a, b)| compare(&a, &b)) {
             Ok(comparisons) => return say_comparisons(&comparisons, console),

@@ -38,14 +38,25 @@ pub async fn run(
     let mut status = ToolStatus::SUCCESS;
     for run in &runs {
         let watch = sweep.watch.clone();
-        let done = {
-            let mut running = std::pin::pin!(sweep.run_once(run, console));
-            loop {
-                tokio::select! {
-                    done = &mut running => break done?,
-                    () = &mut interrupted, if !watch.is_stopped() => watch.stop(),
+        let preparation = tokio::select! {
+            prepared = sweep.prepare(run) => prepared.map(Some),
+            () = &mut interrupted => Ok(None),
+        };
+        let done = match preparation {
+            Ok(Some(prepared)) => {
+                let mut running = std::pin::pin!(sweep.run_once(run, prepared, console));
+                loop {
+                    tokio::select! {
+                        done = &mut running => break done?,
+                        () = &mut interrupted, if !watch.is_stopped() => watch.stop(),
+                    }
                 }
             }
+            Ok(None) => {
+                watch.stop();
+                Ok(())
+            }
+            Err(fault) => Err(fault),
         };
         if let Err(fault) = done {
             console.complain(fault)?;
@@ -120,19 +131,26 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// Runs a workload from its first stage to its last one.
-    async fn run_once(&mut self, run: &RunArguments, console: &mut Console<'_>) -> io::Result<Result<(), Fault>> {
+    /// Gets one run of the workload ready.
+    async fn prepare(&self, run: &RunArguments) -> Result<Prepared, Fault> {
         let arguments = RunArguments {
             json: None,
             html: None,
             csv: None,
             ..run.clone()
         };
-        let prepared = prepare(&arguments, self.world).await;
-        let mut prepared = match prepared.and_then(Prepared::without_filling) {
-            Ok(prepared) => prepared,
-            Err(fault) => return Ok(Err(fault)),
-        };
+        prepare(&arguments, self.world)
+            .await
+            .and_then(Prepared::without_filling)
+    }
+
+    /// Runs a workload from its first stage to its last one.
+    async fn run_once(
+        &mut self,
+        run: &RunArguments,
+        mut prepared: Prepared,
+        console: &mut Console<'_>,
+    ) -> io::Result<Result<(), Fault>> {
         let done = self.stages(run, &mut prepared, console).await;
         // There is no record that could have failed.
         let _ = prepared.runner.dismiss().await;

@@ -10,6 +10,7 @@
 pub mod options;
 mod phase;
 
+use crate::benchmark::unless_interrupted;
 use crate::content::{ContentKey, Contents};
 use crate::figures::{Failure, RequestOutcome};
 use crate::load::LoadWatch;
@@ -41,8 +42,9 @@ pub async fn run(
     console: &mut Console<'_>,
     interrupted: impl Future<Output = ()>,
 ) -> io::Result<ToolStatus> {
+    let mut interrupted = std::pin::pin!(interrupted);
     let prepared = match SwiftBenchOptions::of(arguments) {
-        Ok(options) => SwiftBench::open(world, arguments, options).await,
+        Ok(options) => unless_interrupted(SwiftBench::open(world, arguments, options), interrupted.as_mut()).await,
         Err(fault) => Err(fault),
     };
     let bench = match prepared {
@@ -50,7 +52,6 @@ pub async fn run(
         Err(fault) => return console.complain(fault).map(|()| ToolStatus::FAILURE),
     };
     let is_stopped = Arc::new(LoadWatch::default());
-    let mut interrupted = std::pin::pin!(interrupted);
     let done = {
         let mut running = std::pin::pin!(bench.run(console, &is_stopped));
         loop {
