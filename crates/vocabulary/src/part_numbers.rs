@@ -45,9 +45,12 @@ impl PartNumbers {
         let behind = self.0.partition_point(|range| *range.end() < number);
         self.0.get(behind).is_some_and(|range| range.contains(&number))
     }
-}
 
-impl PartNumbers {
+    /// The numbers, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().cloned().flatten()
+    }
+
     /// `1-3,7`.
     fn ranges(&self) -> String {
         let range = |range: &RangeInclusive<u32>| match range.start() == range.end() {
@@ -63,7 +66,7 @@ impl PartNumbers {
         let bytes = last / 8 + 1;
         (BITS.len() + (bytes * 4).div_ceil(3) < length).then(|| {
             let mut bitmap = vec![0_u8; bytes];
-            for number in self.0.iter().cloned().flatten() {
+            for number in self.iter() {
                 if let Some(byte) = bitmap.get_mut(number as usize / 8) {
                     *byte |= 1 << (number % 8);
                 }

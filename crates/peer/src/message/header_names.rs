@@ -81,6 +81,8 @@ names! {
     X_WRITE_LOCK_LEASE = "x-backend-write-lock-lease";
     /// For how many milliseconds it is waited for.
     X_WRITE_LOCK_PATIENCE = "x-backend-write-lock-patience";
+    /// Upkeep has left the marker of an upload that had been completed: it says nothing of when the upload began.
+    X_UPLOAD_REOPENED = "x-object-sysmeta-s3api-upload-reopened";
     /// The tags that S3's clients gave an object.
     X_OBJECT_TAGS = "x-object-transient-sysmeta-s3api-tags";
     /// Until when an object is retained (`vocabulary::object_lock`).

@@ -31,6 +31,12 @@ pub(super) enum ReasonToWait {
     /// Servers fail.
     #[error("what is due could not be deleted, as servers failed or did not answer")]
     Servers,
+    /// The gateway cannot read what stands in its rows.
+    #[error(
+        "the versions in it are encrypted: the pipeline of this daemon's gateway (internal_client_conf_path) needs the \
+         filters keymaster and encryption that proxies have"
+    )]
+    Encrypted,
     /// A page of it cannot be had.
     #[error("{0}")]
     Listing(String),

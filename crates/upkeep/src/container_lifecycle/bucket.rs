@@ -131,8 +131,11 @@ impl BucketWalk {
             Stage::Over => return (LifecycleFigures::default(), false),
         };
         let rows = match rows {
-            Ok(rows) => rows,
             Err(error) => return (self.leave(remover, &ReasonToWait::Listing(error.answer())), false),
+            Ok(rows) if self.lacks_keys(&rows) => {
+                return (self.leave(remover, &ReasonToWait::Encrypted), false);
+            }
+            Ok(rows) => rows,
         };
         match rows.last() {
             Some(last) => {
@@ -152,6 +155,11 @@ impl BucketWalk {
             ..LifecycleFigures::default()
         };
         (figures, self.stage != Stage::Over)
+    }
+
+    /// Whether the gateway cannot tell which versions these rows are of.
+    fn lacks_keys(&self, rows: &[BucketRow]) -> bool {
+        self.stage == Stage::Objects && self.bucket.keeps_versions() && rows.iter().any(BucketRow::is_encrypted)
     }
 
     /// What was done, and whether to go on: not where servers fail for one key after the other.
@@ -239,7 +247,7 @@ impl BucketWalk {
             let found = DueObject {
                 placed,
                 version_id: row.version_id().to_owned(),
-                is_large: row.is_large(),
+                may_be_large: row.may_be_large(),
                 fate,
                 newest: self.newest.clone(),
             };

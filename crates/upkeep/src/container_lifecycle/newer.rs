@@ -7,14 +7,12 @@
 //! Always holds: what the key shows is not counted, nor, where it shows nothing, the newest that is there; a version
 //! whose newer ones are not found stays for a later pass; memory is bounded.
 
-use super::remover::{Remover, RuledBucket, VERSION_ID};
+use super::remover::{Remover, RuledBucket, VERSION_ID, look};
 use super::rows::{DELETE_MARKER, NULL};
-use crate::internal_client::{InternalRequest, UnexpectedStatus};
+use crate::internal_client::UnexpectedStatus;
 use futures_util::stream::{self, StreamExt};
-use http::Method;
 use http::header::CONTENT_TYPE;
 use parking_lot::Mutex;
-use peer::message::header_names::X_NEWEST;
 use std::collections::HashMap;
 use std::sync::Arc;
 use vocabulary::names::quote;
@@ -123,7 +121,7 @@ impl Remover {
     async fn shown_version(&self, bucket: &RuledBucket, key: &str) -> Result<Option<String>, UnexpectedStatus> {
         let response = self
             .once
-            .ask(&look(bucket, key, "symlink=get".into()), &[2, 404])
+            .ask(&look(bucket.path.with_object(key), "symlink=get".into()), &[2, 404])
             .await?;
         let id = response.headers().get(VERSION_ID);
         let id = id.and_then(|id| id.to_str().ok()).unwrap_or(NULL);
@@ -137,17 +135,9 @@ impl Remover {
         version_id: &str,
     ) -> Result<bool, UnexpectedStatus> {
         let query = format!("version-id={}&symlink=get", quote(version_id));
-        let response = self.once.ask(&look(bucket, key, query), &[2, 404]).await?;
+        let path = bucket.path.with_object(key);
+        let response = self.once.ask(&look(path, query), &[2, 404]).await?;
         let kind = response.headers().get(CONTENT_TYPE);
         Ok(response.status().is_success() || kind.is_some_and(|kind| kind == DELETE_MARKER))
     }
-}
-
-fn look(bucket: &RuledBucket, key: &str, query: String) -> InternalRequest {
-    let path = bucket.path.with_object(key);
-    let ask = InternalRequest {
-        query,
-        ..InternalRequest::new(Method::HEAD, path)
-    };
-    ask.with(X_NEWEST, "true")
 }

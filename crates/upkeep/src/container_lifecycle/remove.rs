@@ -20,26 +20,24 @@
 use super::LifecycleFigures;
 use super::alone::MarkerStanding;
 use super::newer::NewestVersions;
-use super::remover::{Attended, DueUpload, Remover, RuledBucket, ServerFault, UPLOAD_OF_OBJECT, VERSION_ID};
-use super::rows::NULL;
-use super::standing::CLOCKS_DIFFER;
+use super::remover::{Attended, DueUpload, Remover, RuledBucket, ServerFault, UPLOAD_OF_OBJECT, VERSION_ID, look};
+use super::rows::{BucketRow, NULL};
+use super::standing::{CLOCKS_DIFFER, numbers_of};
 use crate::internal_client::{InternalRequest, UnexpectedStatus};
 use http::{HeaderMap, Method};
 use lifecycle::{KnownTags, PlacedVersion, VersionFate, read_tags};
-use peer::message::header_names::{
-    X_LEAVE_MARKER, X_LIFECYCLE, X_NEWEST, X_OBJECT_TAGS, X_TIMESTAMP, X_UNLESS_CURRENT,
-};
+use peer::message::header_names::{X_LEAVE_MARKER, X_LIFECYCLE, X_OBJECT_TAGS, X_TIMESTAMP, X_UNLESS_CURRENT};
 use std::sync::Arc;
 use vocabulary::names::quote;
 use vocabulary::timestamp::TICKS_PER_SECOND;
-use vocabulary::{EntityPath, Timestamp};
+use vocabulary::{PartNumbers, Timestamp};
 
 /// What is due in a bucket, or may be.
 #[derive(Debug)]
 pub(super) struct DueObject {
     pub(super) placed: PlacedVersion,
     pub(super) version_id: String,
-    pub(super) is_large: bool,
+    pub(super) may_be_large: bool,
     pub(super) fate: VersionFate,
     /// The newest versions of its key.
     pub(super) newest: Arc<NewestVersions>,
@@ -96,7 +94,7 @@ impl Remover {
                 figures.failed = 1;
                 let object = bucket.path.with_object(key.as_str()).path();
                 self.failures.note_item(object, error.answer());
-                fault = error.is_of_servers().then_some(ServerFault::Key(key));
+                fault = ServerFault::of(&error, key);
             }
         }
         Attended { figures, fault }
@@ -105,7 +103,7 @@ impl Remover {
     async fn remove(&self, bucket: &RuledBucket, due: &mut DueObject) -> Result<LifecycleRemoval, UnexpectedStatus> {
         let before = self.world.clock.now();
         let mut found = None;
-        if due.fate != VersionFate::Goes && due.fate != VersionFate::GoesIfLast || due.is_large {
+        if due.fate != VersionFate::Goes && due.fate != VersionFate::GoesIfLast || due.may_be_large {
             found = self.look(bucket, due, due.placed.version.is_latest).await?;
             if found.is_none() {
                 return Ok(LifecycleRemoval::Gone);
@@ -154,7 +152,7 @@ impl Remover {
                 };
                 match upload_of(&found, due) {
                     Some(upload) if self.has_twin(bucket, due, &upload).await? => self.tell(&ask).await,
-                    upload => self.with_parts(&bucket.path, upload, &ask).await,
+                    upload => self.with_parts(bucket, upload, &found, &ask).await,
                 }
             }
             _ => Ok(LifecycleRemoval::Gone),
@@ -173,12 +171,12 @@ impl Remover {
         due: &DueObject,
         is_shown: bool,
     ) -> Result<Option<HeaderMap>, UnexpectedStatus> {
-        let mut ask = about(bucket, due, Method::HEAD);
-        ask.query = match is_shown || ask.query.is_empty() {
+        let about = about(bucket, due, Method::HEAD);
+        let query = match is_shown || about.query.is_empty() {
             true => "symlink=get".into(),
-            false => format!("{}&symlink=get", ask.query),
+            false => format!("{}&symlink=get", about.query),
         };
-        let response = self.once.ask(&ask.with(X_NEWEST, "true"), &[2, 404]).await?;
+        let response = self.once.ask(&look(about.path, query), &[2, 404]).await?;
         Ok(response.status().is_success().then(|| response.headers().clone()))
     }
 
@@ -201,19 +199,10 @@ impl Remover {
             .with(X_LIFECYCLE, "true");
         if id != NULL {
             ask = ask.with(X_LEAVE_MARKER, "true");
+            return self.tell(&ask).await;
         }
-        let response = self.once.ask(&ask, FINAL).await?;
-        let removal = LifecycleRemoval::of_status(response.status().as_u16());
-        let is_kept = response.headers().contains_key(VERSION_ID);
-        if removal == LifecycleRemoval::Done
-            && !is_kept
-            && id == NULL
-            && let Some(upload) = upload_of(found, due)
-        {
-            // Versions are not kept any more, and this was none.
-            self.remove_parts(&bucket.path, &upload).await?;
-        }
-        Ok(removal)
+        // Where versions are not kept any more, this is none.
+        self.with_parts(bucket, upload_of(found, due), found, &ask).await
     }
 
     /// Deletes an object of a bucket without versions.
@@ -232,29 +221,63 @@ impl Remover {
         let ask = InternalRequest::new(Method::DELETE, path)
             .at(deletion_time(changed, before))
             .with(X_LIFECYCLE, "true");
-        self.with_parts(&bucket.path, upload_of(found, due), &ask).await
+        self.with_parts(bucket, upload_of(found, due), found, &ask).await
     }
 
-    /// Deletes what was made by an upload, then its parts.
+    /// Deletes `found`, which was made by an upload, then its parts.
     async fn with_parts(
         &self,
-        bucket: &EntityPath,
+        bucket: &RuledBucket,
         upload: Option<DueUpload>,
+        found: &HeaderMap,
         ask: &InternalRequest,
     ) -> Result<LifecycleRemoval, UnexpectedStatus> {
         let Some(upload) = upload else {
             return self.tell(ask).await;
         };
-        self.open(bucket, &upload).await?;
+        let named = self.named_parts(&upload, found, ask).await;
+        self.open(&bucket.path, &upload).await?;
         let response = self.client.ask(ask, FINAL).await?;
         let removal = LifecycleRemoval::of_status(response.status().as_u16());
-        // Versions are kept since a moment ago: what was deleted is one, and has its parts.
+        // Where versions are kept (since a moment ago, perhaps), what was deleted is one, and has its parts.
         let is_kept = ask.query.is_empty() && response.headers().contains_key(VERSION_ID);
-        if removal == LifecycleRemoval::Done && !is_kept {
-            self.remove_parts(bucket, &upload).await?;
+        match removal {
+            LifecycleRemoval::Done if !is_kept => {
+                self.remove_parts(&bucket.path, &upload, named.as_ref()).await?;
+            }
+            // By a first try whose answer was lost, or by others, who may rely on the marker.
+            LifecycleRemoval::Gone => {
+                self.end_gone(bucket, &upload).await?;
+                return Ok(removal);
+            }
+            _ => {}
         }
-        self.close(bucket, &upload).await?;
+        self.close(&bucket.path, &upload).await?;
         Ok(removal)
+    }
+
+    /// The numbers of the parts of `found`, which `ask` is going to delete. What OpenStack's s3api has made does not
+    /// say them, but its manifest does.
+    async fn named_parts(&self, upload: &DueUpload, found: &HeaderMap, ask: &InternalRequest) -> Option<PartNumbers> {
+        if let Some(numbers) = numbers_of(found) {
+            return Some(numbers);
+        }
+        let query = match ask.query.is_empty() {
+            true => "multipart-manifest=get".into(),
+            false => format!("{}&multipart-manifest=get", ask.query),
+        };
+        // One that cannot be read says nothing; then the listing does.
+        let parts: Vec<BucketRow> = self.once.listing(&ask.path, query, |_| true).await.ok()?;
+        let prefix = format!("{}/{}/", upload.key, upload.id);
+        let number = |part: &BucketRow| {
+            let (before, number) = part.name().rsplit_once('/')?;
+            let is_part = format!("{before}/").ends_with(&prefix);
+            number.parse::<u32>().ok().filter(|_| is_part)
+        };
+        let mut numbers: Vec<u32> = parts.iter().filter_map(number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        Some(PartNumbers::of_ascending(numbers))
     }
 }
 

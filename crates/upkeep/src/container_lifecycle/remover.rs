@@ -3,11 +3,12 @@
 //! Always holds: a held lock ends with its lease, whatever becomes of the process.
 
 use super::LifecycleFigures;
-use crate::internal_client::InternalClient;
+use crate::internal_client::{InternalClient, InternalRequest, UnexpectedStatus};
 use crate::peer_failures::PeerFailures;
 use crate::ring_client::RingClient;
-use http::HeaderName;
+use http::{HeaderName, Method};
 use lifecycle::{DayLength, LifecycleRules};
+use peer::message::header_names::{X_CRYPTO_AS_STORED, X_NEWEST};
 use std::sync::Arc;
 use vocabulary::names::unquote;
 use vocabulary::{EntityPath, PolicyIndex};
@@ -93,6 +94,22 @@ pub(super) struct Attended {
     pub(super) figures: LifecycleFigures,
     /// What servers did not do that were asked for.
     pub(super) fault: Option<ServerFault>,
+}
+
+impl ServerFault {
+    /// What an error says of the servers of a key. 500 is of the thing itself, which cannot be read.
+    pub(super) fn of(error: &UnexpectedStatus, key: String) -> Option<Self> {
+        (error.is_of_servers() && error.status != 500).then_some(Self::Key(key))
+    }
+}
+
+/// A HEAD of the newest of what is there. What is encrypted stays so, as no rule needs a key.
+pub(super) fn look(path: EntityPath, query: String) -> InternalRequest {
+    let head = InternalRequest {
+        query,
+        ..InternalRequest::new(Method::HEAD, path)
+    };
+    head.with(X_NEWEST, "true").with(X_CRYPTO_AS_STORED, "true")
 }
 
 /// What servers did not do.

@@ -8,6 +8,8 @@ use vocabulary::names::quote;
 
 /// The content type of a version that is a deletion.
 pub(super) const DELETE_MARKER: &str = "application/x-deleted;swift_versions_deleted=1";
+/// The entity tag of what was encrypted with a secret that is not known, as listings have it.
+const UNKNOWN: &str = "<unknown>";
 /// The version of what was written while no versions were kept.
 pub(super) const NULL: &str = "null";
 
@@ -51,9 +53,15 @@ impl BucketRow {
         Timestamp::from_iso(text(&self.last_modified))
     }
 
-    /// Whether it is a large object of segments.
-    pub(super) fn is_large(&self) -> bool {
-        text(&self.hash).contains("slo_etag=") || self.slo_etag.is_string()
+    /// Whether it may be a large object of segments: what is encrypted, or cannot be decrypted, does not say.
+    pub(super) fn may_be_large(&self) -> bool {
+        let hash = text(&self.hash);
+        hash.contains("slo_etag=") || self.slo_etag.is_string() || hash == UNKNOWN || self.is_encrypted()
+    }
+
+    /// Whether the gateway has left the entity tag encrypted, and what stands beside it: where a link leads to, say.
+    pub(super) fn is_encrypted(&self) -> bool {
+        text(&self.hash).contains("swift_meta=")
     }
 
     /// What rules look at. Where `are_versions` the row is one of a listing of versions.
@@ -121,7 +129,7 @@ mod tests {
             r#"{"name": "a", "bytes": 5, "hash": "x; slo_etag=y", "content_type": "t", "last_modified": "2009-10-12T17:50:30.000000"}"#,
         );
         let listed = plain.listed(false).unwrap();
-        assert!(listed.is_latest && !listed.is_marker && plain.is_large());
+        assert!(listed.is_latest && !listed.is_marker && plain.may_be_large());
         assert_eq!((listed.size, listed.became), (5, listed.changed));
         let marker = row(
             r#"{"name": "a", "bytes": 0, "hash": "x", "version_id": "0000000005.00000", "is_latest": false,
@@ -129,8 +137,12 @@ mod tests {
                 "last_modified": "2009-10-12T17:50:30.000000"}"#,
         );
         let listed = marker.listed(true).unwrap();
-        assert!(!listed.is_latest && listed.is_marker && !marker.is_large());
+        assert!(!listed.is_latest && listed.is_marker && !marker.may_be_large());
         assert_eq!(listed.became, Timestamp::from_seconds(5));
+        for (hash, is_encrypted) in [("<unknown>", false), ("Y2lwaGVy; swift_meta=%7B%7D", true)] {
+            let sealed = row(&format!(r#"{{"name": "a", "hash": "{hash}"}}"#));
+            assert!(sealed.may_be_large() && sealed.is_encrypted() == is_encrypted, "{hash}");
+        }
         for damaged in [
             r#"{"subdir": "a/"}"#,
             r#"{"name": "a", "bytes": -1, "last_modified": "2009-10-12T17:50:30.000000"}"#,

@@ -1,22 +1,23 @@
 //! What a key is, as far as an upload of it goes: whether its object, or one of its versions, was made by it.
 //!
-//! Only versions are looked at that the upload can have made: none that is older than its begin, or than its parts. An
-//! upload's marker alone does not say when that was: it is written anew when what the upload made is about to be
-//! deleted (`remove.rs`), but then it has parts from before.
+//! Only versions are looked at that the upload can have made: none that is older than its begin, or than its parts. A
+//! marker that was written anew, as what the upload made was about to be deleted (`remove.rs`), says so, and nothing of
+//! when that was: then all versions are looked at. So does none of a build before that said so; then the parts say when
+//! that was, unless they have been changed since.
 //! What was found out of a version is kept for the next uploads of its key, so that many uploads of a key with many
 //! versions cost the sum of both. A look takes about a page of versions and may be gone on with: what has come since is
 //! looked at then, too.
 //! Always holds: a version that cannot be looked at is an error, so that its parts stay; what may be overwritten (what
 //! has no version) and what was not found is looked at again each time; memory is bounded.
 
-use super::remover::{DueUpload, HeldKeyLock, Remover, RuledBucket, UPLOAD_OF_OBJECT};
+use super::remover::{DueUpload, HeldKeyLock, Remover, RuledBucket, UPLOAD_OF_OBJECT, look};
 use super::rows::{BucketRow, PageMarker};
 use crate::internal_client::{InternalRequest, UnexpectedStatus};
 use futures_util::StreamExt;
 use futures_util::stream;
 use http::{HeaderMap, HeaderName, Method};
 use peer::Response;
-use peer::message::header_names::{X_DATA_TIMESTAMP, X_NEWEST};
+use peer::message::header_names::{X_DATA_TIMESTAMP, X_UPLOAD_REOPENED};
 use std::collections::HashMap;
 use vocabulary::names::quote;
 use vocabulary::{PartNumbers, Timestamp};
@@ -86,6 +87,9 @@ impl KnownVersions {
 /// From when on the upload with this marker, and with parts of these rows, can have made a version; `None` where that
 /// is not known.
 pub(super) fn may_have_made_since(marker: &HeaderMap, parts: &[BucketRow]) -> Option<Timestamp> {
+    if marker.contains_key(X_UPLOAD_REOPENED) {
+        return None;
+    }
     let mut first: Timestamp = marker.get(&X_DATA_TIMESTAMP)?.to_str().ok()?.parse().ok()?;
     for part in parts {
         first = first.min(part.changed()?);
@@ -100,10 +104,12 @@ fn is_before(row: &BucketRow, since: Option<Timestamp>) -> bool {
 
 fn made_by(found: &Response, upload: &DueUpload) -> Option<KeyStanding> {
     let made_by = found.headers().get(UPLOAD_OF_OBJECT)?;
-    (made_by.as_bytes() == upload.id.as_bytes()).then(|| {
-        let numbers = found.headers().get(NUMBERS_OF_OBJECT);
-        KeyStanding::MadeByIt(numbers.and_then(|numbers| numbers.to_str().ok()?.parse().ok()))
-    })
+    (made_by.as_bytes() == upload.id.as_bytes()).then(|| KeyStanding::MadeByIt(numbers_of(found.headers())))
+}
+
+/// The numbers of an object's parts, where it says them.
+pub(super) fn numbers_of(object: &HeaderMap) -> Option<PartNumbers> {
+    object.get(NUMBERS_OF_OBJECT)?.to_str().ok()?.parse().ok()
 }
 
 impl Remover {
@@ -183,11 +189,8 @@ impl Remover {
         upload: &DueUpload,
         query: String,
     ) -> Result<Response, UnexpectedStatus> {
-        let look = InternalRequest {
-            query,
-            ..InternalRequest::new(Method::HEAD, bucket.path.with_object(upload.key.as_str()))
-        };
-        self.client.ask(&look.with(X_NEWEST, "true"), &[2, 404, 405]).await
+        let path = bucket.path.with_object(upload.key.as_str());
+        self.client.ask(&look(path, query), &[2, 404, 405]).await
     }
 }
 
@@ -209,8 +212,11 @@ mod tests {
         let since = |marker: &HeaderMap, parts: &[BucketRow]| may_have_made_since(marker, parts);
         assert_eq!(since(&marker(50_000), &[]), Some(at(46_400)));
         assert_eq!(since(&marker(50_000), &[part(60_000), part(51_000)]), Some(at(46_400)));
-        // A marker that was written anew.
+        // A marker that was written anew and does not say so; one that does.
         assert_eq!(since(&marker(50_000), &[part(60_000), part(9_000)]), Some(at(5_400)));
+        let mut reopened = marker(50_000);
+        reopened.insert(X_UPLOAD_REOPENED, "true".parse().unwrap());
+        assert_eq!(since(&reopened, &[part(60_000), part(9_000)]), None);
         assert_eq!(since(&HeaderMap::new(), &[part(9_000)]), None);
         assert_eq!(since(&marker(50_000), &[BucketRow::default()]), None);
     }

@@ -47,6 +47,6 @@ fn may_be_twin(row: &BucketRow, due: &DueObject) -> bool {
     let size = row.listed(true).map(|version| version.size);
     row.name() == due.placed.version.key
         && row.version_id() != due.version_id
-        && row.is_large()
+        && row.may_be_large()
         && size == Some(due.placed.version.size)
 }

@@ -14,14 +14,14 @@
 //! Source: what OpenStack's s3api stores, as `crates/s3/src/operations/multipart/` keeps it.
 
 use super::LifecycleFigures;
-use super::remover::{Attended, DueUpload, HeldKeyLock, KeyLockRefusal, Remover, RuledBucket, ServerFault};
+use super::remover::{Attended, DueUpload, HeldKeyLock, KeyLockRefusal, Remover, RuledBucket, ServerFault, look};
 use super::rows::{BucketRow, PageMarker};
 use super::standing::{KeyStanding, KnownVersions, may_have_made_since};
 use crate::internal_client::{InternalRequest, UnexpectedStatus};
 use futures_util::StreamExt;
 use futures_util::stream;
 use http::{HeaderName, Method};
-use peer::message::header_names::X_NEWEST;
+use peer::message::header_names::X_UPLOAD_REOPENED;
 use std::collections::VecDeque;
 use vocabulary::{EntityPath, PartNumbers};
 
@@ -29,6 +29,8 @@ use vocabulary::{EntityPath, PartNumbers};
 const SEGMENTS: &str = "+segments";
 /// Whether the client of an upload named a content type: of uploads alone.
 const HAS_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-has-content-type");
+/// Parts that an object may name: those that S3 has.
+const MOST_PARTS: usize = 10_000;
 /// Steps of an upload in a pass: its client may send parts, or make versions, as fast as they are seen to.
 const MOST_STEPS: u32 = 100;
 
@@ -124,7 +126,7 @@ impl Remover {
             }
             Err(error) => {
                 figures.failed = fail(&error.answer());
-                fault = error.is_of_servers().then_some(ServerFault::Key(key));
+                fault = ServerFault::of(&error, key);
             }
         }
         uploads.due.pop_front();
@@ -145,7 +147,7 @@ impl Remover {
             Err(KeyLockRefusal::Held) => return Ok(Ended::NotAlone),
         };
         let lock = lock.as_deref();
-        let head = InternalRequest::new(Method::HEAD, self.marker_of(&bucket.path, upload)).with(X_NEWEST, "true");
+        let head = look(self.marker_of(&bucket.path, upload), String::new());
         let marker = self.client.ask(&head, &[2, 404]).await?;
         if !marker.status().is_success() {
             return Ok(Ended::Completed);
@@ -186,15 +188,27 @@ impl Remover {
         }
         self.close(&bucket.path, upload).await?;
         // A part may have come beside the marker's deletion; one that comes later its gateway deletes.
-        self.remove_parts(&bucket.path, upload).await?;
+        self.remove_parts(&bucket.path, upload, None).await?;
         Ok(Ended::Done)
+    }
+
+    /// Ends an upload, open again, whose object is gone. What cannot be ended now stays an open upload.
+    pub(super) async fn end_gone(&self, bucket: &RuledBucket, upload: &DueUpload) -> Result<(), UnexpectedStatus> {
+        let mut versions = KnownVersions::default();
+        for _ in 0..MOST_STEPS {
+            if !matches!(self.end(bucket, upload, &mut versions).await?, Ended::Partly) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Leaves the marker of an open upload.
     pub(super) async fn open(&self, bucket: &EntityPath, upload: &DueUpload) -> Result<(), UnexpectedStatus> {
         let put = InternalRequest::new(Method::PUT, self.marker_of(bucket, upload))
             .with(http::header::CONTENT_TYPE, "application/directory")
-            .with(HAS_CONTENT_TYPE, "no");
+            .with(HAS_CONTENT_TYPE, "no")
+            .with(X_UPLOAD_REOPENED, "true");
         self.client.tell(&put, &[2]).await.map(drop)
     }
 
@@ -204,8 +218,17 @@ impl Remover {
         self.client.tell(&ask, &[2, 404]).await.map(drop)
     }
 
-    /// Deletes all parts of an upload of which nothing is made.
-    pub(super) async fn remove_parts(&self, bucket: &EntityPath, upload: &DueUpload) -> Result<(), UnexpectedStatus> {
+    /// Deletes all parts of an upload of which nothing is made: those that its object named, whether or not servers
+    /// list them already, and those that are listed.
+    pub(super) async fn remove_parts(
+        &self,
+        bucket: &EntityPath,
+        upload: &DueUpload,
+        named: Option<&PartNumbers>,
+    ) -> Result<(), UnexpectedStatus> {
+        let numbers = named.into_iter().flat_map(PartNumbers::iter).take(MOST_PARTS);
+        let named = numbers.map(|number| format!("{}/{}/{number}", upload.key, upload.id));
+        self.delete_parts(bucket, named).await?;
         loop {
             let rows = self.part_rows(bucket, upload).await?;
             if !self.delete_rows(bucket, &rows).await? {
@@ -255,9 +278,19 @@ impl Remover {
     /// Deletes what these rows name; whether anything of it was there. Rows of what is gone already are taken away by
     /// updaters.
     async fn delete_rows(&self, bucket: &EntityPath, rows: &[BucketRow]) -> Result<bool, UnexpectedStatus> {
+        self.delete_parts(bucket, rows.iter().map(|row| row.name().to_owned()))
+            .await
+    }
+
+    /// Deletes what has these names; whether anything of it was there.
+    async fn delete_parts(
+        &self,
+        bucket: &EntityPath,
+        names: impl Iterator<Item = String>,
+    ) -> Result<bool, UnexpectedStatus> {
         let parts = self.parts_of(bucket);
-        let asks = rows.iter().map(|row| {
-            let ask = InternalRequest::new(Method::DELETE, parts.with_object(row.name()));
+        let asks = names.map(|name| {
+            let ask = InternalRequest::new(Method::DELETE, parts.with_object(name));
             async move { self.client.tell(&ask, &[2, 404]).await }
         });
         let asks: Vec<_> = asks.collect();

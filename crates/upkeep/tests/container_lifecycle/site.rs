@@ -1,11 +1,11 @@
 //! Buckets on one device, a container server and a gateway in this process.
 
 use arc_swap::ArcSwap;
-use http::{HeaderValue, Method, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use lifecycle::{LifecycleRule, LifecycleRules};
 use listing_engine::{Broker, Kind, Location, Metadata, NewDatabase};
 use parking_lot::Mutex;
-use peer::message::header_names::X_UNLESS_CURRENT;
+use peer::message::header_names::{X_CRYPTO_AS_STORED, X_UNLESS_CURRENT};
 use peer::{Address, Body, Call, HttpService, Peers, Response, Service, Timeouts};
 use placement::{Device, Ring, RingBuilder};
 use serde_json::{Value, json};
@@ -23,6 +23,11 @@ use world::World;
 /// The type of a delete marker.
 pub const MARKER: &str = "application/x-deleted;swift_versions_deleted=1";
 pub const DAY: u64 = 100;
+/// What markers of uploads have.
+const OF_MARKERS: [&str; 2] = [
+    "x-object-sysmeta-s3api-has-content-type",
+    "x-object-sysmeta-s3api-upload-reopened",
+];
 const RULES: &str = "X-Container-Sysmeta-S3api-Lifecycle-0";
 const HASH: fn() -> HashPrefix = || HashPrefix::new("a", "b").unwrap();
 
@@ -39,6 +44,12 @@ pub struct Gateway {
     pub objects: Mutex<BTreeMap<String, Vec<(&'static str, String)>>>,
     /// What servers fail for begins with one of these.
     pub failing: Mutex<Vec<String>>,
+    /// Paths whose objects cannot be decrypted.
+    pub sealed: Mutex<Vec<String>>,
+    /// Paths of what cannot be read.
+    pub unreadable: Mutex<Vec<String>>,
+    /// Paths of which the answer to the next deletion is lost.
+    pub losing: Mutex<Vec<String>>,
     /// A version that a client makes the current one while it is looked at.
     pub made_current: Mutex<Option<String>>,
     /// All but listings.
@@ -57,6 +68,10 @@ impl HttpService for Gateway {
             true => path.clone(),
             false => format!("{path}?{query}"),
         };
+        if request.method() == Method::PUT {
+            self.store(path, request.headers());
+            return with_status(StatusCode::CREATED);
+        }
         // What is no link is shown as it is.
         let (what, link) = (at(query.replace("symlink=get", "").trim_end_matches('&')), at(&query));
         self.asked.lock().push(format!("{} {what}", request.method()));
@@ -78,8 +93,13 @@ impl HttpService for Gateway {
             *response.status_mut() = StatusCode::NOT_FOUND;
         }
         if self.failing.lock().iter().any(|path| what.starts_with(path)) {
-            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-            return response;
+            return with_status(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        let is_as_stored = request.headers().contains_key(X_CRYPTO_AS_STORED);
+        let is_sealed = |path: &String| what.starts_with(path);
+        let is_sealed = request.method() == Method::HEAD && !is_as_stored && self.sealed.lock().iter().any(is_sealed);
+        if is_sealed || self.unreadable.lock().iter().any(|path| what.starts_with(path)) {
+            return with_status(StatusCode::INTERNAL_SERVER_ERROR);
         }
         let is_made_current = self.made_current.lock().as_ref() == Some(&what);
         if is_made_current && request.headers().contains_key(X_UNLESS_CURRENT) {
@@ -91,12 +111,43 @@ impl HttpService for Gateway {
             for (container, rows) in &mut *self.listings.lock() {
                 rows.retain(|row| format!("{container}/{}", row["name"].as_str().unwrap()) != what);
             }
+            let mut losing = self.losing.lock();
+            if let Some(lost) = losing.iter().position(|path| *path == what) {
+                losing.remove(lost);
+                return with_status(StatusCode::SERVICE_UNAVAILABLE);
+            }
         }
         response
     }
 }
 
+fn with_status(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
 impl Gateway {
+    /// Keeps the marker of an upload.
+    fn store(&self, path: String, headers: &HeaderMap) {
+        self.asked.lock().push(format!("PUT {path}"));
+        let text = |name: &str| Some(headers.get(name)?.to_str().unwrap().to_owned());
+        let kept = OF_MARKERS.into_iter().filter_map(|name| Some((name, text(name)?)));
+        let written = Timestamp::from_seconds(now());
+        let time = [("x-backend-data-timestamp", written.internal())];
+        self.objects.lock().insert(path.clone(), kept.chain(time).collect());
+        let (container, name) = path.match_indices('/').nth(3).map(|(at, _)| path.split_at(at)).unwrap();
+        let row = json!({"name": &name[1..], "last_modified": written.iso()});
+        self.listings.lock().entry(container.to_owned()).or_default().push(row);
+    }
+
+    /// What is listed there.
+    pub fn names(&self, container: &str) -> Vec<String> {
+        let listings = self.listings.lock();
+        let rows = listings.get(&format!("/v1/a/{container}")).into_iter().flatten();
+        rows.map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+    }
+
     fn list(&self, path: &str, query: &str) -> String {
         let parameters: BTreeMap<&str, String> = query
             .split('&')
@@ -104,7 +155,7 @@ impl Gateway {
             .map(|(name, value)| (name, vocabulary::names::unquote(value).unwrap()))
             .collect();
         let text = |name: &str| parameters.get(name).cloned().unwrap_or_default();
-        let (prefix, limit) = (text("prefix"), text("limit").parse().unwrap());
+        let (prefix, limit) = (text("prefix"), text("limit").parse().unwrap_or(usize::MAX));
         let marker = (text("marker"), text("version_marker"));
         let listings = self.listings.lock();
         let rows = listings.get(path).into_iter().flatten().filter(|row| {

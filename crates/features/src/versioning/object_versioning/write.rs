@@ -312,6 +312,8 @@ pub(super) async fn keep_unversioned(asked: &Asked, request: &ClientRequest, nex
     let found = read_whole(request, (*asked.entity).clone(), next).await;
     match found.status() {
         StatusCode::NOT_FOUND => return Ok(false),
+        // It cannot be decrypted. No server is to blame, and no second try helps.
+        StatusCode::INTERNAL_SERVER_ERROR => return Err(reply::status_for(&request.method, 500)),
         status if !status.is_success() => return Err(refused(&found, request)),
         _ if found.headers().contains_key(LINK_MARK) => return Ok(true),
         _ => {}

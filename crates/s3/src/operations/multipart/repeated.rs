@@ -15,7 +15,7 @@ use crate::error::{S3Error, SERVICE_UNAVAILABLE};
 use crate::xml::XmlWriter;
 use http::Method;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
-use peer::message::header_names::{X_DATA_TIMESTAMP, X_TIMESTAMP};
+use peer::message::header_names::{X_DATA_TIMESTAMP, X_TIMESTAMP, X_UPLOAD_REOPENED};
 use request_pipeline::{Response, StoredAgain};
 use vocabulary::Timestamp;
 
@@ -92,6 +92,8 @@ impl Operation<'_> {
         let began = open
             .headers
             .get(X_TIMESTAMP)
+            // That of a marker which upkeep has left anew is no begin.
+            .filter(|_| !open.headers.contains_key(X_UPLOAD_REOPENED))
             .and_then(|time| time.to_str().ok()?.parse::<Timestamp>().ok());
         let since = began.map(|began| Timestamp::from_seconds(began.seconds().saturating_sub(CLOCKS_APART)));
         self.object_made_since(&open.id, since).await
