@@ -119,6 +119,8 @@ pub fn adopt(
 ) -> Result<(), Error> {
     let target = target(location, file)?;
     if location.disk().exists(&target)? {
+        // It came too late, and does not stay in `tmp`.
+        drop(Claimed::of(location, identity));
         return Err(Error::AlreadyExists { path: target });
     }
     let claimed = Claimed::of(location, identity)?;

@@ -263,6 +263,11 @@ fn a_copy_takes_the_place_of_nothing() {
     carry(&two.here, &two.there);
     let again = adopt(&two.there, None, IDENTITY, |_| true);
     assert!(matches!(again, Err(Error::AlreadyExists { .. })), "{again:?}");
+    assert_eq!(
+        std::fs::read_dir(two.there.tmp_dir()).unwrap().count(),
+        0,
+        "what came too late"
+    );
 }
 
 #[test]

@@ -175,7 +175,8 @@ impl ReplicaJob<'_> {
 
     fn refuse(&self, error: &Error) -> Refusal {
         match error {
-            Error::Quarantined { .. } => self.nothing_here(error),
+            // It went after it had been opened: a handoff's, which has been brought to its primaries.
+            Error::NotFound { .. } | Error::Quarantined { .. } => self.nothing_here(error),
             other => refusal_of(other, self.device.name()),
         }
     }
