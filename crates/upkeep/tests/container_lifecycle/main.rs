@@ -154,10 +154,7 @@ async fn parts_of_a_version_stay_whose_upload_is_open_again() {
     // A change of a part's lock makes the part look young; the marker says that it was written anew.
     site.gateway.listings.lock().remove("/v1/a/b+segments");
     site.upload("b", "u", 2, [DAY + 20, DAY + 20]);
-    let mut objects = site.gateway.objects.lock();
-    let marker = objects.get_mut("/v1/a/b+segments/k/u").unwrap();
-    marker.push(("x-object-sysmeta-s3api-upload-reopened", "true".into()));
-    drop(objects);
+    site.reopen("/v1/a/b+segments/k/u");
     assert_eq!(site.pass().await, (0, 0));
     assert_eq!(site.gateway.asked("DELETE"), ["DELETE /v1/a/b+segments/k/u"]);
 }

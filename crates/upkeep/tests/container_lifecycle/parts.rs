@@ -71,18 +71,20 @@ async fn the_upload_is_open_before_what_it_made_goes() {
     let mut site = Site::new(10);
     site.versioned("b", expires(1));
     with_object(&site, Some("1-2"));
-    let mut listings = site.gateway.listings.lock();
-    listings.get_mut("/v1/a/b").unwrap()[0]["is_latest"] = true.into();
-    drop(listings);
-    let mut objects = site.gateway.objects.lock();
-    let object = objects["/v1/a/b/k"].clone();
-    objects.insert("/v1/a/b/k?version-id=null".into(), object);
-    drop(objects);
+    is_latest(&site);
     assert_eq!(site.pass().await, (1, 0));
     let asked = site.gateway.asked("");
     let at = |what: &str| asked.iter().position(|line| line == what).unwrap();
     assert!(at("PUT /v1/a/b+segments/k/u") < at("DELETE /v1/a/b/k"), "{asked:?}");
     assert_eq!(site.gateway.names("b+segments"), [""; 0]);
+}
+
+/// Makes `k` the latest of its versions, which has none.
+fn is_latest(site: &Site) {
+    site.gateway.listings.lock().get_mut("/v1/a/b").unwrap()[0]["is_latest"] = true.into();
+    let mut objects = site.gateway.objects.lock();
+    let object = objects["/v1/a/b/k"].clone();
+    objects.insert("/v1/a/b/k?version-id=null".into(), object);
 }
 
 /// A bucket that keeps versions, an older one of which was made of parts; its row has this entity tag.

@@ -350,6 +350,13 @@ impl Site {
         }
     }
 
+    /// This marker of an upload says that upkeep has written it anew.
+    pub fn reopen(&self, path: &str) {
+        let mut objects = self.gateway.objects.lock();
+        let marker = objects.get_mut(path).unwrap();
+        marker.push(("x-object-sysmeta-s3api-upload-reopened", "true".into()));
+    }
+
     /// Versions of `k`, newest first; the newest is so old.
     pub fn versions(&self, bucket: &str, count: u64, age: u64, headers: &[(&'static str, &str)]) {
         for number in 0..count {
