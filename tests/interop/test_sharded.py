@@ -2,10 +2,13 @@
 
 import getpass
 import http.client
+import json
+import shutil
 import sqlite3
 
 import pytest
 
+from harness import upkeep
 from harness.client import Client
 from harness.places import openstack_command
 from harness.process import run
@@ -20,6 +23,7 @@ swift_dir = {etc}
 user = {user}
 [container-sharder]
 auto_shard = false
+cleave_batch_size = {batch}
 recon_cache_path = {run}
 internal_client_conf_path = {etc}/sharders-client.conf
 [container-replicator]
@@ -57,16 +61,16 @@ def asked_of_server(cluster, container, record_type):
     return status
 
 
-def shard(cluster, container):
-    """Cuts a container into shards of four objects, by OpenStack's tools."""
+def shard(cluster, container, *, passes=3, batch=2):
+    """Cuts a container into shards of four objects, by OpenStack's tools, `batch` of them in each pass."""
     layout = cluster.layout
-    values = {"srv": layout.srv, "etc": layout.etc, "run": layout.run, "user": getpass.getuser(), "port": layout.ports["container", 0]}
+    values = {"srv": layout.srv, "etc": layout.etc, "run": layout.run, "user": getpass.getuser(), "port": layout.ports["container", 0], "batch": batch}
     (layout.etc / "sharders-client.conf").write_text(CLIENT.format(**values))
     (layout.etc / "container-sharder.conf").write_text(SHARDER.format(**values))
 
     first = databases(layout, container)[0]
     run(openstack_command(layout.etc, "swift-manage-shard-ranges", first, "find_and_replace", "4", "--enable", "--force"))
-    for _ in range(3):
+    for _ in range(passes):
         run_sharder(layout)
 
 
@@ -75,7 +79,9 @@ def run_sharder(layout):
     run(openstack_command(layout.etc, "swift-container-sharder", layout.etc / "container-sharder.conf", "once", "-v"))
 
 
-def test_a_sharded_container_is_neither_listed_as_empty_nor_deleted(cluster, ours):
+@pytest.fixture
+def served(cluster, ours):
+    """A cluster of OpenStack's with a container of twelve objects."""
     if ours == "openstack":
         pytest.skip("OpenStack lists what its sharder has cut: there is nothing to refuse")
     served = cluster("openstack")
@@ -83,13 +89,70 @@ def test_a_sharded_container_is_neither_listed_as_empty_nor_deleted(cluster, our
     client.do("PUT", "c", expect=201)
     for name in OBJECTS:
         client.put("c", name, body=b"body")
+    return served
+
+
+def exchange_in(served, role, kind):
+    """Serves a role by the other make; a client of that."""
+    served.stop_service(role)
+    served.start_service(role, kind=kind)
+    return Client(served.auth_url)
+
+
+def in_account(client):
+    """Objects and bytes of `c`, as its account lists them; nothing where it is not listed."""
+    listed = json.loads(client.do("GET", query="?format=json", expect=200).body)
+    return next(((row["count"], row["bytes"]) for row in listed if row["name"] == "c"), None)
+
+
+def object_count(client):
+    return int(client.do("HEAD", "c", expect=204)["X-Container-Object-Count"])
+
+
+def test_what_lists_a_container_that_is_being_sharded_counts(served, ours):
+    shard(served, "c", passes=1, batch=1)
+    assert len(databases(served.layout, "c")) == 6, "those of before are still there"
+    client = exchange_in(served, "container", ours)
+    assert object_count(client) == len(OBJECTS)
+    client.do("PUT", "c", expect=202)
+    assert in_account(client) == (len(OBJECTS), 4 * len(OBJECTS))
+    client.do("DELETE", "c", expect=409)
+
+
+@pytest.mark.parametrize("is_made_again", [False, True], ids=["restored", "made again"])
+def test_a_replica_that_was_lost_takes_no_sharded_container_along(served, ours, is_made_again):
+    shard(served, "c")
+    upkeep.once(served, "openstack", "container-updater", served.etc / "container-server.conf")
+    exchange_in(served, "container", ours)
+    client = exchange_in(served, "proxy", ours)
+    shutil.rmtree(databases(served.layout, "c")[0].parent)
+    if is_made_again:
+        client.do("PUT", "c", expect=202)
+        # Two of three replicas know that it has objects.
+        client.do("DELETE", "c", expect=409)
+    for _ in range(2):
+        upkeep.once(served, ours, "container-replicator", served.etc / "container-server.conf")
+    assert len(databases(served.layout, "c")) == 3
+    for _ in range(10):
+        assert object_count(client) == len(OBJECTS)
+        client.do("GET", "c", expect=501)
+    assert client.get("c", OBJECTS[0]) == b"body"
+    upkeep.once(served, ours, "container-updater", served.etc / "container-server.conf")
+    assert in_account(client) == (len(OBJECTS), 4 * len(OBJECTS))
+    if not is_made_again:
+        client = exchange_in(served, "container", "openstack")
+        client = exchange_in(served, "proxy", "openstack")
+        for _ in range(10):
+            assert client.get("c").split() == [name.encode() for name in OBJECTS], "each replica knows the shards"
+
+
+def test_a_sharded_container_is_neither_listed_as_empty_nor_deleted(served, ours):
+    client = Client(served.auth_url)
     shard(served, "c")
     assert client.get("c").split() == [name.encode() for name in OBJECTS], "OpenStack lists its shards"
 
     def exchange(role, kind):
-        served.stop_service(role)
-        served.start_service(role, kind=kind)
-        return Client(served.auth_url)
+        return exchange_in(served, role, kind)
     client = exchange("proxy", ours)
     for query in ("", "?format=json", "?prefix=o"):
         client.do("GET", "c", query=query, expect=501)

@@ -115,6 +115,15 @@ impl Database {
         Ok(database)
     }
 
+    /// Opens the file beside the one in use, only to read it.
+    pub(crate) fn open_to_read(disk: &Disk, kind: Kind, path: &Path) -> Result<Self, DatabaseFailure> {
+        let database = Self::open_file(disk, path.to_owned())?;
+        match database.read("examine the schema of", |c| known_schemas::examine(kind, c))? {
+            SchemaStanding::Foreign(reason) => Err(DatabaseFailure::Damaged(reason)),
+            SchemaStanding::Current | SchemaStanding::Older => Ok(database),
+        }
+    }
+
     /// Refuses a schema that Swift does not make; brings an older one up to date.
     fn check_schema(&mut self, kind: Kind, schemas: Schemas) -> Result<(), DatabaseFailure> {
         if schemas == Schemas::Known && !self.disk.obeys_any_schema() {

@@ -1,8 +1,11 @@
 //! What a database says about itself: [`Info`], counters per policy, whether it is deleted or empty.
 //!
-//! Always holds: every acknowledged row is counted.
+//! Always holds: every acknowledged row is counted; a container whose shards list objects is not deleted.
 
 use crate::columns::{self, number, policy};
+use crate::connection::Database;
+use crate::error::DatabaseFailure;
+use crate::shard_ranges::SHARDS;
 use crate::{Broker, Error, Kind};
 use rusqlite::Connection;
 use vocabulary::{PolicyIndex, Timestamp};
@@ -92,6 +95,39 @@ impl Broker {
         self.with_merged(|database| database.read("read", |c| read_info(kind, c)))
     }
 
+    /// The same with what a container lists elsewhere: while it is being sharded what its database of before counts,
+    /// then what its shards have reported, as OpenStack's brokers have it. And its [`Self::listing_state`].
+    pub fn whole_info(&self) -> Result<(Info, &'static str), Error> {
+        let (mut info, state) = (self.info()?, self.listing_state()?);
+        let elsewhere = match state {
+            "sharded" if is_root(&info) => Some(self.shard_usage()?),
+            "sharding" => self.retiring_usage()?,
+            _ => None,
+        };
+        if let Some((objects, bytes)) = elsewhere {
+            (info.object_count, info.bytes_used) = (objects, bytes);
+        }
+        Ok((info, state))
+    }
+
+    /// What the database of before counts, if it is still there.
+    fn retiring_usage(&self) -> Result<Option<(u64, u64)>, Error> {
+        let location = self.location();
+        if !location.disk().exists(&location.db_file())? {
+            return Ok(None);
+        }
+        let retiring = Database::open_to_read(location.disk(), location.kind(), &location.db_file());
+        let read = retiring.and_then(|database| database.read("read", |c| read_info(location.kind(), c)));
+        match read {
+            Ok(info) => Ok(Some((info.object_count, info.bytes_used))),
+            Err(DatabaseFailure::Error(error)) => Err(error),
+            Err(DatabaseFailure::Damaged(reason) | DatabaseFailure::Malformed(reason)) => Err(Error::BadCopy {
+                path: location.db_file(),
+                reason,
+            }),
+        }
+    }
+
     /// The counters of every policy that was ever used here, by index.
     pub fn policy_stats(&self) -> Result<Vec<PolicyStat>, Error> {
         let sql = match self.location().kind() {
@@ -136,7 +172,7 @@ impl Broker {
             let before = self.with(|database| database.read("read", |c| read_info(kind, c)))?;
             // Pending rows change counters only: they matter when a later deletion leaves it to them.
             match before.delete_timestamp > before.put_timestamp {
-                true => Ok(self.info()?.is_deleted()),
+                true => Ok(self.whole_info()?.0.is_deleted()),
                 false => Ok(before.is_deleted()),
             }
         };
@@ -146,18 +182,46 @@ impl Broker {
         }
     }
 
+    /// The name of the file that is in use.
+    pub fn file_name(&self) -> Result<String, Error> {
+        self.with(|database| {
+            let name = database.path().file_name();
+            Ok(name.unwrap_or_default().to_string_lossy().into_owned())
+        })
+    }
+
     /// How far OpenStack's sharder has got with this container: `unsharded`, `sharding`, `sharded`, or `collapsed` when
     /// all its objects are its own again.
     pub fn sharding_state(&self) -> Result<&'static str, Error> {
         let plain = self.location().db_file();
         let open = self.with(|database| Ok(database.path().to_owned()))?;
-        Ok(match (open == plain, self.location().disk().exists(&plain)?) {
-            (true, _) => "unsharded",
-            (false, true) => "sharding",
-            (false, false) if self.has_shards()? => "sharded",
-            (false, false) => "collapsed",
+        Ok(match open == plain {
+            true => "unsharded",
+            false if self.location().disk().exists(&plain)? => "sharding",
+            false if self.has_shards()? => "sharded",
+            false => "collapsed",
         })
     }
+
+    /// The same for who lists the container: `sharded` also where its sharder has not seen to this replica yet, which
+    /// knows from others that shards are in use. Its own rows are not what the container lists.
+    pub fn listing_state(&self) -> Result<&'static str, Error> {
+        let state = self.sharding_state()?;
+        Ok(match state == "unsharded" && self.has_shards_in_use()? {
+            true => "sharded",
+            false => state,
+        })
+    }
+}
+
+/// Whether shards of the container list objects, and not it itself for another one.
+fn is_root(info: &Info) -> bool {
+    info.container.is_some() && !info.account.starts_with(SHARDS)
+}
+
+/// Whether the objects of a container in this [state](Broker::listing_state) are listed by other containers.
+pub fn is_sharded(state: &str) -> bool {
+    matches!(state, "sharding" | "sharded")
 }
 
 pub(crate) fn read_info(kind: Kind, connection: &Connection) -> rusqlite::Result<Info> {

@@ -7,7 +7,7 @@
 //! OpenStack Swift's brokers).
 
 use crate::migrate;
-use crate::{Broker, Error, columns};
+use crate::{Broker, Error, Kind, columns};
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use vocabulary::Timestamp;
@@ -113,7 +113,13 @@ fn merge(stored: &ShardRange, incoming: &ShardRange) -> Option<ShardRange> {
     (merged != *stored).then_some(merged)
 }
 
-/// The ranges of other containers; those in use are active (40), shrinking (50) or sharding (60).
+/// What accounts of shards begin with.
+pub const SHARDS: &str = ".shards_";
+
+/// Ranges that are in use: active (40), shrinking (50) or sharding (60).
+const IN_USE: &str = "AND state IN (40, 50, 60)";
+
+/// The ranges of other containers.
 const OTHERS: &str = "FROM shard_range WHERE deleted = 0
      AND name != (SELECT account || '/' || container FROM container_stat)";
 
@@ -124,11 +130,25 @@ impl Broker {
         self.with(|database| database.read("read the shard ranges of", read))
     }
 
-    /// Whether containers besides this one list its objects.
+    /// Whether containers besides this one list its objects, or are to.
     pub(crate) fn has_shards(&self) -> Result<bool, Error> {
+        self.has_range(OTHERS)
+    }
+
+    /// Whether it has shards that list its objects. A shard knows ranges of others, which are none of its own.
+    pub(crate) fn has_shards_in_use(&self) -> Result<bool, Error> {
+        if self.location().kind() == Kind::Account {
+            return Ok(false);
+        }
+        let length = SHARDS.len();
+        let of_root = format!("(SELECT substr(account, 1, {length}) FROM container_stat) != '{SHARDS}'");
+        self.has_range(&format!("{OTHERS} {IN_USE} AND {of_root}"))
+    }
+
+    fn has_range(&self, which: &str) -> Result<bool, Error> {
         self.with(|database| {
             database.read("read the shard ranges of", |c| {
-                let sql = format!("SELECT 1 {OTHERS} LIMIT 1");
+                let sql = format!("SELECT 1 {which} LIMIT 1");
                 Ok(has_table(c)? && c.prepare_cached(&sql)?.exists([])?)
             })
         })
@@ -141,7 +161,7 @@ impl Broker {
                 if !has_table(c)? {
                     return Ok((0, 0));
                 }
-                let sql = format!("SELECT SUM(object_count), SUM(bytes_used) {OTHERS} AND state IN (40, 50, 60)");
+                let sql = format!("SELECT SUM(object_count), SUM(bytes_used) {OTHERS} {IN_USE}");
                 let sum = |row: &rusqlite::Row<'_>, at| {
                     columns::signed(row, at).map(|sum| sum.unwrap_or_default().max(0).unsigned_abs())
                 };

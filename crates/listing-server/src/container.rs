@@ -13,7 +13,7 @@ use crate::state::{DatabaseJob, ListingServerState};
 use crate::{listing_query, sync_to};
 use http::header::{ACCEPT, CONTENT_TYPE, LAST_MODIFIED};
 use http::{HeaderName, StatusCode};
-use listing_engine::{Broker, Error, Info, Kind, Metadata};
+use listing_engine::{Broker, Error, Info, Kind, Metadata, is_sharded};
 use peer::Response;
 use peer::message::header_names::{
     X_BACKEND_DELETE_TIMESTAMP, X_BACKEND_PUT_TIMESTAMP, X_BACKEND_TIMESTAMP, X_DEFAULT_POLICY, X_POLICY_INDEX,
@@ -84,7 +84,11 @@ fn put_on_disk(
     } else {
         StatusCode::ACCEPTED
     };
-    Ok((status, newer, ContainerFigures::of(&broker.info().map_err(refuse)?)))
+    Ok((
+        status,
+        newer,
+        ContainerFigures::of(&broker.whole_info().map_err(refuse)?.0),
+    ))
 }
 
 /// A PUT of what exists already; `true` when it was deleted and lives again.
@@ -96,7 +100,7 @@ fn touch(
     new_policy: PolicyIndex,
 ) -> Result<bool, Refusal> {
     let refuse = |error: Error| job.refuse(&error);
-    let before = broker.info().map_err(refuse)?;
+    let (before, _) = broker.whole_info().map_err(refuse)?;
     let recreated = before.is_deleted();
     if recreated {
         broker.set_policy(new_policy, timestamp).map_err(refuse)?;
@@ -197,15 +201,15 @@ pub(crate) async fn delete(
 fn delete_on_disk(job: &DatabaseJob<'_>, timestamp: Timestamp) -> Result<(bool, ContainerFigures), Refusal> {
     let broker = job.open()?;
     let refuse = |error: Error| job.refuse(&error);
-    let before = broker.info().map_err(refuse)?;
+    let (before, state) = broker.whole_info().map_err(refuse)?;
     // What its shards list is not looked at here.
-    let is_full = !before.is_deleted() && is_sharded(broker.sharding_state().map_err(refuse)?);
+    let is_full = !before.is_deleted() && is_sharded(state);
     if is_full || !broker.is_empty().map_err(refuse)? {
         return Err(Refusal::conflict(None));
     }
     let existed = before.put_timestamp > Timestamp::ZERO && !before.is_deleted();
     broker.delete(timestamp).map_err(refuse)?;
-    let after = broker.info().map_err(refuse)?;
+    let (after, _) = broker.whole_info().map_err(refuse)?;
     job.keep_sync_link(&broker);
     match after.is_deleted() {
         true => Ok((existed, ContainerFigures::of(&after))),
@@ -228,7 +232,7 @@ pub(crate) async fn read(
     let mut query = listing_query::parse(&request, &message.query, options.limits.container_listing_limit)?;
     query.policy = known_policy(&message.policy, options)?;
     let job = move |job: &DatabaseJob<'_>, most: usize| {
-        let (broker, info) = living(job)?;
+        let (broker, info, state) = living(job)?;
         let rows = query
             .limit
             .min(usize::try_from(info.object_count).unwrap_or(usize::MAX));
@@ -236,7 +240,7 @@ pub(crate) async fn read(
             return Ok(None);
         }
         if wants_shards(&message.record_type) {
-            refuse_shards(job, &broker)?;
+            refuse_shards(state)?;
         }
         let policy = query.policy.unwrap_or(info.policy);
         let mut query = query.clone();
@@ -250,7 +254,7 @@ pub(crate) async fn read(
             _ => StatusCode::OK,
         };
         let mut response = whole(status, format.content_type(), listing);
-        describe(job, &broker, &info, &mut response)?;
+        describe(job, &broker, (&info, state), &mut response)?;
         describe_records(&message, policy, &mut response);
         Ok(Some(response))
     };
@@ -258,21 +262,22 @@ pub(crate) async fn read(
 }
 
 fn head(job: &DatabaseJob<'_>, format: ListingFormat) -> Result<Response, Refusal> {
-    let (broker, info) = living(job)?;
+    let (broker, info, state) = living(job)?;
     let mut response = page(StatusCode::NO_CONTENT);
     put_header(&mut response, CONTENT_TYPE, format.content_type());
-    describe(job, &broker, &info, &mut response)?;
+    describe(job, &broker, (&info, state), &mut response)?;
     Ok(response)
 }
 
-/// The container and what it says about itself; 404 that says when, if it is deleted or was never there.
-fn living(job: &DatabaseJob<'_>) -> Result<(Arc<Broker>, Info), Refusal> {
+/// The container, what it says about itself, and its listing state; 404 that says when, if it is deleted or was never
+/// there.
+fn living(job: &DatabaseJob<'_>) -> Result<(Arc<Broker>, Info, &'static str), Refusal> {
     let Some(broker) = job.find()? else {
         return Err(gone(None));
     };
-    match broker.info() {
-        Ok(info) if info.is_deleted() => Err(gone(Some(&info))),
-        Ok(info) => Ok((broker, info)),
+    match broker.whole_info() {
+        Ok((info, _)) if info.is_deleted() => Err(gone(Some(&info))),
+        Ok((info, state)) => Ok((broker, info, state)),
         Err(Error::NotFound { .. }) => Err(gone(None)),
         Err(error) => Err(job.refuse(&error)),
     }
@@ -298,16 +303,16 @@ fn put_backend_headers(info: Option<&Info>, response: &mut Response) {
 }
 
 /// What HEAD and GET say about the container.
-fn describe(job: &DatabaseJob<'_>, broker: &Broker, info: &Info, response: &mut Response) -> Result<(), Refusal> {
+fn describe(
+    job: &DatabaseJob<'_>,
+    broker: &Broker,
+    (info, sharding): (&Info, &'static str),
+    response: &mut Response,
+) -> Result<(), Refusal> {
     let refuse = |error: Error| job.refuse(&error);
     put_backend_headers(Some(info), response);
-    let sharding = broker.sharding_state().map_err(refuse)?;
-    let (objects, bytes) = match sharding {
-        "sharded" => broker.shard_usage().map_err(refuse)?,
-        _ => (info.object_count, info.bytes_used),
-    };
-    put_number(response, X_CONTAINER_OBJECT_COUNT, objects);
-    put_number(response, X_CONTAINER_BYTES_USED, bytes);
+    put_number(response, X_CONTAINER_OBJECT_COUNT, info.object_count);
+    put_number(response, X_CONTAINER_BYTES_USED, info.bytes_used);
     put_header(response, X_TIMESTAMP, &info.created_at.normal());
     put_header(response, X_PUT_TIMESTAMP, &info.put_timestamp.normal());
     put_header(response, LAST_MODIFIED, &info.put_timestamp.last_modified());
@@ -344,15 +349,9 @@ fn list(
     Ok((text, empty))
 }
 
-/// Whether the objects of a container in this state are listed by other containers.
-fn is_sharded(state: &str) -> bool {
-    matches!(state, "sharding" | "sharded")
-}
-
 /// A container without shards lists its objects, and no shards. What a sharded one has is not read here yet: 409, as a
 /// gateway would take any answer of 5xx for a fault of this node.
-fn refuse_shards(job: &DatabaseJob<'_>, broker: &Broker) -> Result<(), Refusal> {
-    let state = broker.sharding_state().map_err(|error| job.refuse(&error))?;
+fn refuse_shards(state: &str) -> Result<(), Refusal> {
     match is_sharded(state) {
         true => Err(Refusal::Text(
             StatusCode::CONFLICT,

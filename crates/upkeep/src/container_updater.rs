@@ -10,7 +10,7 @@
 //! replication brings late would stay for good; a container is quarantined only when every primary of its
 //! account answers that it knows of no such account and of none that was deleted, for the reaper still wants
 //! the containers of one that was.
-//! Deliberately absent: sharded containers and shards, whose figures are the sharder's to report.
+//! Deliberately absent: shards, whose figures are the sharder's to report.
 //! Tests: `tests/container_updater.rs`; requests compared with OpenStack Swift 2.38.3's updater.
 
 use crate::database_stamp::{DatabaseStamp, KnownDatabases};
@@ -21,7 +21,7 @@ use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState
 use crate::{Disks, PassProgress, ReconFile};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
-use listing_engine::{Broker, DeviceRoot, Error, Info, Kind, Location};
+use listing_engine::{Broker, DeviceRoot, Error, Info, Kind, Location, SHARDS};
 use peer::Target;
 use peer::message::header_names::X_ACCOUNT_STATUS;
 use peer::message::{ReadAccount, UpdateAccount};
@@ -32,8 +32,6 @@ use vocabulary::{EntityPath, Partition, PathHash};
 use world::World;
 
 const NAME: &str = "container-updater";
-/// Accounts that belong to the sharder.
-const SHARDS: &str = ".shards_";
 
 /// Goes over the container databases of all devices.
 pub struct ContainerUpdater {
@@ -332,8 +330,8 @@ fn look(
         Err(Error::NotFound { .. }) => return Ok(Look::Reported(None)),
         other => other?,
     };
-    let info = broker.info()?;
-    if info.account.starts_with(SHARDS) || broker.sharding_state()? != "unsharded" {
+    let (info, _) = broker.whole_info()?;
+    if info.account.starts_with(SHARDS) {
         return Ok(Look::Reported(trusted));
     }
     match differs(&info) {

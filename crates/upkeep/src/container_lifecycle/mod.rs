@@ -257,7 +257,7 @@ fn look_into(location: Location) -> Result<Option<FoundBucket>, Error> {
     let Some(text) = text_of_pieces(value_of) else {
         return Ok(None);
     };
-    let info = broker.info()?;
+    let (info, _) = broker.whole_info()?;
     if info.is_deleted() {
         return Ok(None);
     }

@@ -23,7 +23,7 @@ use crate::ring_client::RingClient;
 use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::work_share::WorkShare;
 use futures_util::future::join_all;
-use listing_engine::{Broker, Error, Info, Location, ObjectRow, Row};
+use listing_engine::{Broker, Error, Info, Location, ObjectRow, Row, is_sharded};
 use peer::Timeouts;
 use row::Carrier;
 use silence::SilentClusters;
@@ -230,7 +230,7 @@ fn look_into(location: Location) -> Result<Option<(Broker, Info, String, String)
     let (Some(to), Some(key)) = (value_of(SYNC_TO), value_of(SYNC_KEY)) else {
         return Ok(None);
     };
-    let info = broker.info()?;
+    let (info, state) = broker.whole_info()?;
     if value_of(VERSIONS).is_some() {
         let container = info.container.as_deref().unwrap_or_default();
         tracing::warn!(
@@ -239,7 +239,7 @@ fn look_into(location: Location) -> Result<Option<(Broker, Info, String, String)
         );
         return Ok(None);
     }
-    match info.is_deleted() || broker.sharding_state()? != "unsharded" {
+    match info.is_deleted() || is_sharded(state) {
         true => Ok(None),
         false => Ok(Some((broker, info, to, key))),
     }

@@ -229,7 +229,8 @@ fn look(location: Location, (before, silent): (Timestamp, Timestamp)) -> Result<
             info.reported_object_count,
             info.reported_bytes_used,
         );
-    let forgotten = info.is_deleted() && info.delete_timestamp < before && found.broker.is_empty()?;
+    let forgotten =
+        info.is_deleted() && info.delete_timestamp < before && found.broker.is_empty()? && found.broker.is_deleted()?;
     match forgotten && found.state == "unsharded" {
         true if is_reported && found.broker.remove_if_unchanged(&found.info.summary)? => Ok(Look::Removed),
         // Its account must know first; no other server needs to.

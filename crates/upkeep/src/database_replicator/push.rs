@@ -15,7 +15,7 @@ use super::replica_client::{ReplicaClient, ReplicaResponse};
 use crate::open_device::OpenDevice;
 use http::StatusCode;
 use listing_engine::wire::{Numbered, Summary};
-use listing_engine::{Broker, Direction, ShardRange, Snapshot, SyncPoint};
+use listing_engine::{Broker, Direction, ShardRange, Snapshot, SyncPoint, is_sharded};
 use placement::Device;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -128,7 +128,7 @@ impl Push<'_> {
         {
             self.exchange_shard_ranges(replica, ranges).await?;
         }
-        if self.found.state != "unsharded" {
+        if is_sharded(self.found.state) {
             // Rows of a container that is being sharded are its sharder's to move.
             return Ok(());
         }
@@ -243,11 +243,12 @@ impl Push<'_> {
         response: &ReplicaResponse,
         then: &str,
     ) -> Result<(), Fault> {
-        if self.found.state != "unsharded" {
+        if self.found.state == "sharding" {
+            // It has two files.
             return Err(Fault::caller("databases that are being sharded are not sent"));
         }
         self.figures.rsync += u64::from(then == "complete_rsync");
-        let snapshot = self.snapshot().await?;
+        let (snapshot, file) = (self.snapshot().await?, self.ours(Broker::file_name).await?);
         let id = self.found.info.summary.id.clone();
         let sent = match response.takes_databases {
             true => replica.send_database(self.device, snapshot.path(), &id).await,
@@ -267,7 +268,6 @@ impl Push<'_> {
             .timeouts
             .response
             .max(Duration::from_secs(rows / MERGED_PER_SECOND));
-        let file = format!("{}.db", self.found.broker.location().hash_hex());
         let arguments = match then {
             "complete_rsync" => vec![json!(then), json!(id), json!(file)],
             _ => vec![json!(then), json!(id)],
