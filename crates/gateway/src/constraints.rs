@@ -1,10 +1,34 @@
-//! What a client must say of a body, with Swift's texts. Limits on metadata: `request_pipeline::constraints`.
+//! What a client must say of a body, with Swift's texts, and how long its head may be. Limits on metadata:
+//! `request_pipeline::constraints`.
 //!
 //! Always holds: what is refused here has been written nowhere.
 
 use crate::backend::header;
+use peer::LONGEST_HEAD;
 pub(crate) use request_pipeline::constraints::check_metadata;
 use request_pipeline::{ClientRequest, Response, reply};
+
+/// Bytes that may come to what a client sent: names of devices, other servers, times.
+const MOST_ADDED: usize = 4096;
+
+/// Refuses a head that may be too long for one storage server, though not for another: 431.
+pub(crate) fn check_head(request: &ClientRequest) -> Result<(), Response> {
+    let lengths = request
+        .headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let length = lengths.sum::<usize>() + request.query.len();
+    if length < LONGEST_HEAD / 2 {
+        return Ok(());
+    }
+    // A write lock names the path a second time.
+    let path = request.entity.as_ref().map_or(0, |entity| 2 * entity.quoted().len());
+    match length + path + MOST_ADDED > LONGEST_HEAD {
+        true => Err(reply::status_for(&request.method, 431)),
+        false => Ok(()),
+    }
+}
+
 /// The length a client declared: `Ok(None)` for a chunked body, `Err` when it declared none.
 pub(crate) fn declared_length(request: &ClientRequest) -> Result<Option<u64>, Response> {
     if let Some(length) = header(&request.headers, "content-length") {

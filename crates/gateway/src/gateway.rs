@@ -8,7 +8,7 @@ use crate::recognise::{not_text, recognise};
 use crate::shared::{Shared, VERBS};
 use crate::write_clock::ClockSkewMetrics;
 use crate::write_lock::GatewayLocks;
-use crate::{account, container, object, write_order};
+use crate::{account, constraints, container, object, write_order};
 use http::{HeaderValue, Method, StatusCode};
 use peer::message::header_names::X_ALLOW_RESERVED_NAMES;
 use peer::{Body, HttpService, Silence};
@@ -68,7 +68,11 @@ impl CoreVerbs {
             },
             _ => None,
         };
-        let mut response = match self.check_clock(&request).await {
+        let checked = match constraints::check_head(&request) {
+            Ok(()) => self.check_clock(&request).await,
+            refused => refused,
+        };
+        let mut response = match checked {
             Ok(()) => dispatch(&self.shared, request).await,
             Err(refusal) => refusal,
         };

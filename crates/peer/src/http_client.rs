@@ -280,7 +280,7 @@ fn address<B>(request: &mut http::Request<B>, server: &str, uri: String) -> Resu
 
 /// Bytes of the head of a request that is sent: storage servers read 64 KiB, into which a header about the connection
 /// has to fit as well. A longer one would come back as a broken connection.
-const LONGEST_HEAD: usize = 64 * 1024 - 128;
+pub const LONGEST_HEAD: usize = 64 * 1024 - 128;
 
 fn head_length<B>(request: &http::Request<B>) -> usize {
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());

@@ -88,7 +88,7 @@ pub use fair_places::{FairPlace, FairPlaces};
 pub use feed::Feed;
 pub use footer::Footer;
 pub use heads::escape_requests;
-pub use http_client::HttpClient;
+pub use http_client::{HttpClient, LONGEST_HEAD};
 pub use http_server::{HttpService, ServerOptions, StorageDoor};
 pub use interim::Interim;
 pub use loan::Loan;

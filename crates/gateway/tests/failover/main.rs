@@ -241,6 +241,29 @@ async fn what_no_node_has_is_missing_and_what_nobody_answers_is_unavailable() {
     );
 }
 
+const OTHERS: [&str; 10] = ["x-0", "x-1", "x-2", "x-3", "x-4", "x-5", "x-6", "x-7", "x-8", "x-9"];
+
+/// A head that fits one node's request and not another's, whose device has a longer name, would be carried out in part.
+#[tokio::test]
+async fn a_head_that_may_be_too_long_for_one_node_goes_to_none() {
+    let cluster = cluster();
+    for (length, expected) in [(60_000, 201), (62_000, 431), (65_000, 431)] {
+        let (filler, size) = ("x".repeat(length / OTHERS.len()), small().len().to_string());
+        let mut headers = vec![("content-length", &*size)];
+        headers.extend(OTHERS.map(|name| (name, &*filler)));
+        let before = cluster.copies();
+        let response = cluster.ask(Method::PUT, &headers, Body::whole(small())).await;
+        assert_eq!(response.status().as_u16(), expected, "{length}");
+        assert_eq!(cluster.copies() > before, expected == 201, "{length}");
+        let deleted = cluster.ask(Method::DELETE, &headers[1..], Body::empty()).await;
+        assert_eq!(
+            deleted.status().as_u16(),
+            if expected == 201 { 204 } else { expected },
+            "{length}"
+        );
+    }
+}
+
 /// Two nodes know of a POST that a third has missed, and would delete what has expired by the older time.
 #[tokio::test]
 async fn the_newest_version_says_when_an_object_expires() {
