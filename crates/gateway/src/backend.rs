@@ -3,8 +3,8 @@
 //!
 //! Always holds: every call names the transaction; requests that wait for an answer are counted (`silence.rs`); a
 //! node that gives no answer, or a 5xx, is counted against it (`suppression.rs`), but not where the head of the request
-//! or of its answer is longer than is read; a 507 takes it out at once, but for a PUT or POST, which may only have been
-//! too large for the room that is left.
+//! or of its answer is longer than is read; a 507 takes it out at once, but for a write, which may only have been too
+//! large for the room that is left.
 
 use crate::nodes::Node;
 use crate::route::Route;
@@ -152,13 +152,13 @@ impl Shared {
     fn judge(&self, node: &Node, method: &Method, response: &Response) {
         let status = response.status();
         match status.as_u16() {
-            // No room for this body says nothing about what the device already has, nor does no room for these
-            // metadata, of which ext4 keeps 4 KiB for a file; a device that is gone says so to its next reader.
-            507 if matches!(*method, Method::PUT | Method::POST) => {
-                let next = if *method == Method::PUT {
-                    ": a handoff takes the write"
-                } else {
-                    ""
+            // No room for this write, be it a tombstone, says nothing about what the device already has, nor does no
+            // room for these metadata, of which ext4 keeps 4 KiB for a file; a device that is gone says so to its next
+            // reader.
+            507 if !matches!(*method, Method::GET | Method::HEAD) => {
+                let next = match *method {
+                    Method::PUT | Method::DELETE => ": a handoff takes the write",
+                    _ => "",
                 };
                 tracing::warn!(
                     "{}:{}/{} has no room, or is gone (507){next}",

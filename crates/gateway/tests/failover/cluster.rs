@@ -89,7 +89,7 @@ impl Service for Node {
         }
         match mood {
             Mood::Gone => return status(507),
-            Mood::NoRoom if matches!(call.method, Method::PUT | Method::POST) => return status(507),
+            Mood::NoRoom if !matches!(call.method, Method::GET | Method::HEAD) => return status(507),
             Mood::Broken => return status(503),
             Mood::Unreadable => return described(500, &[("x-backend-one-item-failed", "true")]),
             Mood::Deleted => return described(404, &[("x-backend-timestamp", "1800000000.00000")]),

@@ -324,6 +324,8 @@ async fn no_room_for_a_write_keeps_nobody_from_reading() {
             .ask(Method::POST, &[("x-object-meta-a", "b")], Body::empty())
             .await;
         assert_eq!(post.status().as_u16(), 503);
+        let deleted = cluster.ask(Method::DELETE, &[], Body::empty()).await;
+        assert_eq!(deleted.status().as_u16(), 503);
     }
     assert_eq!(cluster.get(&[]).await, (200, Ok(bytes)));
 }
