@@ -8,7 +8,7 @@
 
 use crate::migrate;
 use crate::{Broker, Error, Kind, columns};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Params, params};
 use serde_json::{Value, json};
 use vocabulary::Timestamp;
 
@@ -116,12 +116,29 @@ fn merge(stored: &ShardRange, incoming: &ShardRange) -> Option<ShardRange> {
 /// What accounts of shards begin with.
 pub const SHARDS: &str = ".shards_";
 
-/// Ranges that are in use: active (40), shrinking (50) or sharding (60).
-const IN_USE: &str = "AND state IN (40, 50, 60)";
-
 /// The ranges of other containers.
-const OTHERS: &str = "FROM shard_range WHERE deleted = 0
-     AND name != (SELECT account || '/' || container FROM container_stat)";
+macro_rules! others {
+    () => {
+        "FROM shard_range WHERE deleted = 0
+         AND name != (SELECT account || '/' || container FROM container_stat)"
+    };
+}
+
+/// Those that are in use: active (40), shrinking (50) or sharding (60).
+macro_rules! others_in_use {
+    () => {
+        concat!(others!(), " AND state IN (40, 50, 60)")
+    };
+}
+
+const HAS_SHARDS: &str = concat!("SELECT EXISTS(SELECT 1 ", others!(), ")");
+/// A shard knows ranges of others, which are none of its own.
+const HAS_SHARDS_IN_USE: &str = concat!(
+    "SELECT EXISTS(SELECT 1 ",
+    others_in_use!(),
+    " AND (SELECT substr(account, 1, length(?1)) FROM container_stat) != ?1)"
+);
+const SHARD_USAGE: &str = concat!("SELECT SUM(object_count), SUM(bytes_used) ", others_in_use!());
 
 impl Broker {
     /// All shard ranges, deleted ones included.
@@ -132,24 +149,21 @@ impl Broker {
 
     /// Whether containers besides this one list its objects, or are to.
     pub(crate) fn has_shards(&self) -> Result<bool, Error> {
-        self.has_range(OTHERS)
+        self.has_range(HAS_SHARDS, [])
     }
 
-    /// Whether it has shards that list its objects. A shard knows ranges of others, which are none of its own.
+    /// Whether it is no shard itself, and others list its objects.
     pub(crate) fn has_shards_in_use(&self) -> Result<bool, Error> {
         if self.location().kind() == Kind::Account {
             return Ok(false);
         }
-        let length = SHARDS.len();
-        let of_root = format!("(SELECT substr(account, 1, {length}) FROM container_stat) != '{SHARDS}'");
-        self.has_range(&format!("{OTHERS} {IN_USE} AND {of_root}"))
+        self.has_range(HAS_SHARDS_IN_USE, [SHARDS])
     }
 
-    fn has_range(&self, which: &str) -> Result<bool, Error> {
+    fn has_range(&self, sql: &str, parameters: impl Params) -> Result<bool, Error> {
         self.with(|database| {
             database.read("read the shard ranges of", |c| {
-                let sql = format!("SELECT 1 {which} LIMIT 1");
-                Ok(has_table(c)? && c.prepare_cached(&sql)?.exists([])?)
+                Ok(has_table(c)? && c.prepare_cached(sql)?.query_row(parameters, |row| row.get(0))?)
             })
         })
     }
@@ -161,11 +175,10 @@ impl Broker {
                 if !has_table(c)? {
                     return Ok((0, 0));
                 }
-                let sql = format!("SELECT SUM(object_count), SUM(bytes_used) {OTHERS} {IN_USE}");
                 let sum = |row: &rusqlite::Row<'_>, at| {
                     columns::signed(row, at).map(|sum| sum.unwrap_or_default().max(0).unsigned_abs())
                 };
-                c.prepare_cached(&sql)?
+                c.prepare_cached(SHARD_USAGE)?
                     .query_row([], |row| Ok((sum(row, 0)?, sum(row, 1)?)))
             })
         })
@@ -183,7 +196,8 @@ impl Broker {
 
 /// Databases of older releases have no such table until they need it.
 pub(crate) fn has_table(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(!migrate::columns(connection, "shard_range")?.is_empty())
+    let sql = "SELECT EXISTS(SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'shard_range')";
+    connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
 }
 
 pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Vec<ShardRange>> {
