@@ -5,7 +5,7 @@
 use crate::columns::{self, number, policy};
 use crate::connection::Database;
 use crate::error::DatabaseFailure;
-use crate::shard_ranges::SHARDS;
+use crate::shard_ranges::{self, SHARDS};
 use crate::{Broker, Error, Kind};
 use rusqlite::Connection;
 use vocabulary::{PolicyIndex, Timestamp};
@@ -98,7 +98,17 @@ impl Broker {
     /// The same with what a container lists elsewhere: while it is being sharded what its database of before counts,
     /// then what its shards have reported, as OpenStack's brokers have it. And its [`Self::listing_state`].
     pub fn whole_info(&self) -> Result<(Info, &'static str), Error> {
-        let (mut info, state) = (self.info()?, self.listing_state()?);
+        let (kind, plain) = (self.location().kind(), self.location().db_file());
+        let (mut info, is_listed_here) = self.with_merged(|database| {
+            let is_plain = database.path() == plain;
+            database.read("read", |c| {
+                Ok((read_info(kind, c)?, is_plain && !shard_ranges::are_in_use(kind, c)?))
+            })
+        })?;
+        if is_listed_here {
+            return Ok((info, "unsharded"));
+        }
+        let state = self.listing_state()?;
         let elsewhere = match state {
             "sharded" if is_root(&info) => Some(self.shard_usage()?),
             "sharding" => self.retiring_usage()?,

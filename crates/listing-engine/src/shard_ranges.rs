@@ -8,7 +8,7 @@
 
 use crate::migrate;
 use crate::{Broker, Error, Kind, columns};
-use rusqlite::{Connection, Params, params};
+use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 use vocabulary::Timestamp;
 
@@ -149,23 +149,17 @@ impl Broker {
 
     /// Whether containers besides this one list its objects, or are to.
     pub(crate) fn has_shards(&self) -> Result<bool, Error> {
-        self.has_range(HAS_SHARDS, [])
+        self.with(|database| {
+            database.read("read the shard ranges of", |c| {
+                Ok(has_table(c)? && c.prepare_cached(HAS_SHARDS)?.query_row([], |row| row.get(0))?)
+            })
+        })
     }
 
     /// Whether it is no shard itself, and others list its objects.
     pub(crate) fn has_shards_in_use(&self) -> Result<bool, Error> {
-        if self.location().kind() == Kind::Account {
-            return Ok(false);
-        }
-        self.has_range(HAS_SHARDS_IN_USE, [SHARDS])
-    }
-
-    fn has_range(&self, sql: &str, parameters: impl Params) -> Result<bool, Error> {
-        self.with(|database| {
-            database.read("read the shard ranges of", |c| {
-                Ok(has_table(c)? && c.prepare_cached(sql)?.query_row(parameters, |row| row.get(0))?)
-            })
-        })
+        let kind = self.location().kind();
+        self.with(|database| database.read("read the shard ranges of", |c| are_in_use(kind, c)))
     }
 
     /// The objects that its shards list, and their bytes, as far as they have said.
@@ -191,6 +185,19 @@ impl Broker {
             return Ok(());
         }
         self.change(|c| write(c, ranges).map(|()| ranges.len()))
+    }
+}
+
+/// Whether this is a container, no shard itself, that others list the objects of.
+pub(crate) fn are_in_use(kind: Kind, connection: &Connection) -> rusqlite::Result<bool> {
+    if kind == Kind::Account {
+        return Ok(false);
+    }
+    // Asked of each container that is read, so that it must cost little.
+    match connection.prepare_cached(HAS_SHARDS_IN_USE) {
+        Ok(mut statement) => statement.query_row([SHARDS], |row| row.get(0)),
+        Err(_) if !has_table(connection)? => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

@@ -150,10 +150,8 @@ impl Remover {
                     VersionFate::Goes => ask.with(X_UNLESS_CURRENT, "true"),
                     _ => ask,
                 };
-                match upload_of(&found, due) {
-                    Some(upload) if self.has_twin(bucket, due, &upload).await? => self.tell(&ask).await,
-                    upload => self.with_parts(bucket, upload, &found, &ask).await,
-                }
+                let upload = self.upload_alone(bucket, due, &found).await?;
+                self.with_parts(bucket, upload, &found, &ask).await
             }
             _ => Ok(LifecycleRemoval::Gone),
         }
@@ -202,7 +200,8 @@ impl Remover {
             return self.tell(&ask).await;
         }
         // Where versions are not kept any more, this is none.
-        self.with_parts(bucket, upload_of(found, due), found, &ask).await
+        let upload = self.upload_alone(bucket, due, found).await?;
+        self.with_parts(bucket, upload, found, &ask).await
     }
 
     /// Deletes an object of a bucket without versions.
@@ -222,6 +221,19 @@ impl Remover {
             .at(deletion_time(changed, before))
             .with(X_LIFECYCLE, "true");
         self.with_parts(bucket, upload_of(found, due), found, &ask).await
+    }
+
+    /// The upload that what is due was made by, if it has made nothing else of the key.
+    async fn upload_alone(
+        &self,
+        bucket: &RuledBucket,
+        due: &DueObject,
+        found: &HeaderMap,
+    ) -> Result<Option<DueUpload>, UnexpectedStatus> {
+        Ok(match upload_of(found, due) {
+            Some(upload) if self.has_twin(bucket, due, &upload).await? => None,
+            upload => upload,
+        })
     }
 
     /// Deletes `found`, which was made by an upload, then its parts.

@@ -29,6 +29,8 @@ use vocabulary::{EntityPath, PartNumbers};
 const SEGMENTS: &str = "+segments";
 /// Whether the client of an upload named a content type: of uploads alone.
 const HAS_CONTENT_TYPE: HeaderName = HeaderName::from_static("x-object-sysmeta-s3api-has-content-type");
+/// In a gateway's answer about a container that keeps versions, or did.
+const VERSIONS_ENABLED: HeaderName = HeaderName::from_static("x-versions-enabled");
 /// Parts that an object may name: those that S3 has.
 const MOST_PARTS: usize = 10_000;
 /// Steps of an upload in a pass: its client may send parts, or make versions, as fast as they are seen to.
@@ -194,6 +196,10 @@ impl Remover {
 
     /// Ends an upload, open again, whose object is gone. What cannot be ended now stays an open upload.
     pub(super) async fn end_gone(&self, bucket: &RuledBucket, upload: &DueUpload) -> Result<(), UnexpectedStatus> {
+        if !bucket.keeps_versions() && self.has_versions_now(bucket).await? {
+            // Since this pass began with it: the object may be one of them.
+            return Ok(());
+        }
         let mut versions = KnownVersions::default();
         for _ in 0..MOST_STEPS {
             if !matches!(self.end(bucket, upload, &mut versions).await?, Ended::Partly) {
@@ -201,6 +207,12 @@ impl Remover {
             }
         }
         Ok(())
+    }
+
+    async fn has_versions_now(&self, bucket: &RuledBucket) -> Result<bool, UnexpectedStatus> {
+        let head = InternalRequest::new(Method::HEAD, bucket.path.clone());
+        let container = self.client.ask(&head, &[2]).await?;
+        Ok(container.headers().contains_key(VERSIONS_ENABLED))
     }
 
     /// Leaves the marker of an open upload.

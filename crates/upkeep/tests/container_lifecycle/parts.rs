@@ -81,10 +81,41 @@ async fn the_upload_is_open_before_what_it_made_goes() {
 
 /// Makes `k` the latest of its versions, which has none.
 fn is_latest(site: &Site) {
-    site.gateway.listings.lock().get_mut("/v1/a/b").unwrap()[0]["is_latest"] = true.into();
+    let row = json!({"version_id": "null", "is_latest": true});
+    let mut listings = site.gateway.listings.lock();
+    let listed = listings.get_mut("/v1/a/b").unwrap()[0].as_object_mut().unwrap();
+    listed.extend(row.as_object().unwrap().clone());
+    drop(listings);
     let mut objects = site.gateway.objects.lock();
     let object = objects["/v1/a/b/k"].clone();
     objects.insert("/v1/a/b/k?version-id=null".into(), object);
+}
+
+/// The manifest of a version was stored again as what has no version: its ACL was changed, say.
+#[tokio::test]
+async fn parts_stay_that_a_version_is_made_of_as_well() {
+    let mut site = Site::new(10);
+    site.versioned("b", expires(1));
+    with_object(&site, Some("1-2"));
+    is_latest(&site);
+    let id = Timestamp::from_seconds(now() - DAY - 30).normal();
+    let row = json!({"name": "k", "version_id": id, "bytes": 1, "hash": "x; slo_etag=y", "content_type": "t",
+        "is_latest": false});
+    site.put("b", row, &format!("?version-id={id}"), DAY + 30, &[]);
+    made_by_upload(&site, &format!("/v1/a/b/k?version-id={id}"), Some("1-2"));
+    assert_eq!(site.pass().await, (1, 0));
+    assert_eq!(site.gateway.asked("DELETE"), ["DELETE /v1/a/b/k"]);
+}
+
+/// Versions are kept since a moment ago: what is gone has become one.
+#[tokio::test]
+async fn parts_stay_where_versions_are_kept_meanwhile() {
+    let mut site = site_with_object(Some("1-2"));
+    site.gateway.losing.lock().push("/v1/a/b/k".into());
+    let enabled = vec![("x-versions-enabled", "True".to_owned())];
+    site.gateway.objects.lock().insert("/v1/a/b".into(), enabled);
+    assert_eq!(site.pass().await, (0, 0));
+    assert_eq!(site.gateway.names("b+segments"), ["k/u/1", "k/u/2", "k/u"]);
 }
 
 /// A bucket that keeps versions, an older one of which was made of parts; its row has this entity tag.
