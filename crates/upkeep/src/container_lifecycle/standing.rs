@@ -1,9 +1,9 @@
 //! What a key is, as far as an upload of it goes: whether its object, or one of its versions, was made by it.
 //!
 //! Only versions are looked at that the upload can have made: none that is older than its begin, or than its parts. A
-//! marker that was written anew, as what the upload made was about to be deleted (`remove.rs`), says so, and nothing of
-//! when that was: then all versions are looked at. So does none of a build before that said so; then the parts say when
-//! that was, unless they have been changed since.
+//! marker that was written anew, as what the upload made was about to be deleted (`remove.rs`), says so, and then all
+//! versions are looked at. A marker that an earlier build wrote anew does not say so: its parts say when the upload
+//! was, unless they have been changed since.
 //! What was found out of a version is kept for the next uploads of its key, so that many uploads of a key with many
 //! versions cost the sum of both. A look takes about a page of versions and may be gone on with: what has come since is
 //! looked at then, too.
