@@ -147,6 +147,21 @@ impl ObjectLock {
         }
     }
 
+    /// The same, set later than what it is to take the place of: the clock by which that was set may be ahead.
+    #[must_use]
+    pub fn after(self, before: &Self) -> Self {
+        fn later<T>(item: SetAt<T>, before: Option<Timestamp>) -> SetAt<T> {
+            let at = before.map_or(item.at, |before| item.at.max(before.next_tick()));
+            SetAt { at, ..item }
+        }
+        Self {
+            retention: self
+                .retention
+                .map(|item| later(item, before.retention.map(|item| item.at))),
+            hold: self.hold.map(|item| later(item, before.hold.map(|item| item.at))),
+        }
+    }
+
     /// The retention that has not ended at `now`.
     pub fn active(&self, now: Timestamp) -> Option<Retention> {
         let retention = self.retention.and_then(|set| set.value);

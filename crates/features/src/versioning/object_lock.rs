@@ -172,7 +172,8 @@ fn prepare(request: &mut ClientRequest, before: &Before, now: Timestamp, bypasse
         };
     }
     let asked = match request.headers.remove(X_LOCK_CHANGE) {
-        Some(_) => object_lock_in(&request.headers),
+        // It comes after what is there, as the write lock has it, whatever clocks say.
+        Some(_) => object_lock_in(&request.headers).after(&before.lock),
         None => ObjectLock::default(),
     };
     let merged = before.lock.merged(asked);

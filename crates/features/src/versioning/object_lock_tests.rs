@@ -65,6 +65,27 @@ fn a_post_of_a_client_carries_the_lock_on() {
     assert!(!request.headers.contains_key("x-object-meta-color"));
 }
 
+/// What a gateway whose clock is ahead has set does not outlast what is set after it.
+#[test]
+fn a_change_comes_after_what_is_there_whatever_clocks_say() {
+    use RetentionMode::Governance;
+    let change = |old: ObjectLock, new: ObjectLock| {
+        let mut request = request("POST", "/v1/a/b+segments/o");
+        request.headers.insert(X_LOCK_CHANGE, HeaderValue::from_static("true"));
+        set_object_lock(&mut request.headers, &new);
+        prepare(&mut request, &before(old), at(100), true).unwrap();
+        object_lock_in(&request.headers)
+    };
+    let held = change(ObjectLock::of_hold(false, at(120)), ObjectLock::of_hold(true, at(100)));
+    assert!(held.has_hold());
+    assert_eq!(held.merged(ObjectLock::of_hold(false, at(120))), held);
+    let longer = change(retained(Governance, 200, 120), retained(Governance, 250, 100));
+    assert_eq!(longer.active(at(100)).unwrap().until, 250);
+    let taken_away = ObjectLock::of_retention(None, at(120));
+    let again = change(taken_away, retained(Governance, 250, 100));
+    assert_eq!(again.merged(taken_away).active(at(100)).unwrap().until, 250);
+}
+
 #[test]
 fn a_change_of_a_lock_changes_nothing_else() {
     let change = |old: ObjectLock, new: ObjectLock, bypasses| {
