@@ -8,7 +8,7 @@
 //! asked in its place, and the newest of what answered is taken.
 //! Always holds: without an answer to give the reply is 503, never a made-up 404.
 
-use crate::backend::{Question, response_of, text};
+use crate::backend::{Question, header, response_of, text};
 use crate::candidates::{Candidate, Candidates};
 use crate::nodes::Node;
 use crate::read_attempts::ReadAttempts;
@@ -173,10 +173,16 @@ fn written_at(response: &Response) -> Timestamp {
         .unwrap_or_default()
 }
 
-/// What makes an answer newer than another: its data, then its metadata.
-fn standing_of(response: &Response) -> (Timestamp, Timestamp) {
+/// What makes an answer newer than another: its data, then its metadata; of replicas of a container that are alike in
+/// that, rows that others have missed.
+fn standing_of(response: &Response) -> (Timestamp, Timestamp, u64) {
     let changed = header_timestamp(response.headers(), &X_BACKEND_TIMESTAMP);
-    (written_at(response), changed.unwrap_or_default())
+    let rows = header(response.headers(), "x-container-object-count").and_then(|count| count.parse().ok());
+    (
+        written_at(response),
+        changed.unwrap_or_default(),
+        rows.unwrap_or_default(),
+    )
 }
 
 fn keep_newer(best: &mut Option<ReadSource>, source: ReadSource) {

@@ -1,12 +1,12 @@
 //! PUT, POST, DELETE, GET and HEAD of containers that have versions, or get them.
 //!
-//! Always holds: the hidden container exists before the metadata that names it; a container goes only
-//! when no version is left, and its hidden one after it.
+//! Always holds: the hidden container exists before the metadata that names it; a container goes only when no version
+//! is left, and after its hidden one.
 
 use super::listing::{self, SWITCH};
 use super::names::Hidden;
 use super::{CONTAINER_SYSMETA, ENABLED_SYSMETA, ObjectVersioning, SOURCE, Versioned, allow_hidden, refused};
-use http::{HeaderValue, Method};
+use http::{HeaderValue, Method, StatusCode};
 use request_pipeline::{ClientRequest, ContainerInfo, Next, Response, is_true, reply};
 use std::sync::Arc;
 use vocabulary::EntityPath;
@@ -15,13 +15,15 @@ use vocabulary::EntityPath;
 pub(in super::super) const BOTH_MODES: &str =
     "Cannot enable object versioning on a container that is already using the legacy versioned writes feature.";
 
+const HAS_VERSIONS: &str = "Delete all versions before deleting container.";
+
 impl ObjectVersioning {
     /// Answers a request about a container.
     pub(super) async fn container(&self, request: ClientRequest, entity: Arc<EntityPath>, next: Next) -> Response {
         let switched = request.headers.contains_key(SWITCH);
         match request.method {
             Method::PUT | Method::POST if switched => self.switch(request, &entity, next).await,
-            Method::DELETE => delete(request, &entity, next).await,
+            Method::DELETE => self.delete_container(request, &entity, next).await,
             Method::GET if !request.query.is_empty() && request.param("versions").is_some() => {
                 self.list_versions(request, &entity, next).await
             }
@@ -103,6 +105,52 @@ impl ObjectVersioning {
         }
     }
 
+    /// The hidden container goes first: a majority of its servers says that no version is left, also where one of them
+    /// has missed a row and lists none.
+    async fn delete_container(&self, mut request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
+        let container = entity.container.as_deref().unwrap_or_default();
+        let info = next.info().container(&entity.account, container).await;
+        let Some(versioned) = Versioned::of(&entity.account, container, &info) else {
+            return next.run(request).await;
+        };
+        if let Err(refusal) = request.authorise(next.info()).await {
+            return refusal;
+        }
+        let hidden = versioned.hidden.container();
+        match is_empty(&request, entity.clone(), &next).await {
+            Ok(true) => {}
+            // Its servers say why it stays.
+            Ok(false) => return next.run(request).await,
+            Err(refusal) => return refusal,
+        }
+        match is_empty(&request, hidden.clone(), &next).await {
+            Ok(true) => {}
+            Ok(false) => return reply::html(409, HAS_VERSIONS.into()),
+            Err(refusal) => return refusal,
+        }
+        let mut remove = request.subrequest(Method::DELETE, hidden, SOURCE).preauthorised();
+        allow_hidden(&mut remove);
+        let removed = next.clone().run(remove).await;
+        match removed.status() {
+            status if status.is_success() => {}
+            StatusCode::NOT_FOUND => {}
+            StatusCode::CONFLICT => return reply::html(409, HAS_VERSIONS.into()),
+            _ => return refused(&removed, &request),
+        }
+        let about = request.without_body();
+        let response = next.clone().run(request).await;
+        let stays = !response.status().is_success() && response.status() != StatusCode::NOT_FOUND;
+        if stays && let Err(refusal) = self.make_hidden(&about, &versioned.hidden, &info, &next).await {
+            tracing::warn!(
+                "{}/{container} stays, and the container of its versions could not be made again: {}; delete it again, \
+                 or switch its versions on",
+                entity.account,
+                refusal.status()
+            );
+        }
+        response
+    }
+
     /// The container with what its versions take, and its rows without hidden names.
     async fn show(&self, request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
         let container = entity.container.as_deref().unwrap_or_default();
@@ -132,6 +180,20 @@ impl ObjectVersioning {
     }
 }
 
+/// Whether the server that knows most of a container has no row of it, or there is none.
+async fn is_empty(request: &ClientRequest, container: EntityPath, next: &Next) -> Result<bool, Response> {
+    let mut look = request.subrequest(Method::HEAD, container, SOURCE).preauthorised();
+    look.set_header("x-newest", "true");
+    allow_hidden(&mut look);
+    let found = next.clone().run(look).await;
+    let left = found.headers().get("x-container-object-count");
+    match found.status() {
+        status if status.is_success() => Ok(left.is_none_or(|count| count == "0")),
+        StatusCode::NOT_FOUND => Ok(true),
+        _ => Err(refused(&found, request)),
+    }
+}
+
 fn set_sysmeta(request: &mut ClientRequest, name: &str, value: &str) {
     let name = match name {
         CONTAINER_SYSMETA => "x-container-sysmeta-versions-container",
@@ -140,42 +202,63 @@ fn set_sysmeta(request: &mut ClientRequest, name: &str, value: &str) {
     request.set_header(name, value);
 }
 
-async fn delete(mut request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
-    let container = entity.container.as_deref().unwrap_or_default();
-    let info = next.info().container(&entity.account, container).await;
-    let Some(versioned) = Versioned::of(&entity.account, container, &info) else {
-        return next.run(request).await;
-    };
-    if let Err(refusal) = request.authorise(next.info()).await {
-        return refusal;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Answer, ask, request};
+    use parking_lot::Mutex;
+    use vocabulary::Policies;
+    use world::World;
+
+    /// Deletes a container whose versions these servers do not list, which is what they answer to its deletion and to
+    /// that of the visible one; what they were asked for.
+    async fn deleted(hidden: u16, visible: u16) -> (u16, Vec<String>) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = asked.clone();
+        let core = Answer::new(move |request| {
+            let path = request.entity.as_ref().map(|entity| entity.path()).unwrap_or_default();
+            let is_hidden = path.contains('\0');
+            log.lock()
+                .push(format!("{} {}", request.method, path.replace('\0', "~")));
+            let mut response = reply::status(match request.method.as_str() {
+                "DELETE" if is_hidden => hidden,
+                "DELETE" => visible,
+                _ => 204,
+            });
+            request_pipeline::set_header(response.headers_mut(), "x-container-object-count", "0");
+            response
+        });
+        let mut info = ContainerInfo {
+            status: 204,
+            ..ContainerInfo::default()
+        };
+        info.sysmeta
+            .insert("versions-container".into(), "%00versions%00c".into());
+        *core.container.lock().unwrap() = Arc::new(info);
+        let feature = ObjectVersioning::new(true, Policies::default(), &Default::default(), World::real());
+        let response = ask(feature, request("DELETE", "/v1/a/c"), core).await;
+        let asked = std::mem::take(&mut *asked.lock());
+        (response.status().as_u16(), asked)
     }
-    let ask = |method: Method| {
-        let mut ask = request
-            .subrequest(method, versioned.hidden.container(), SOURCE)
-            .preauthorised();
-        ask.set_header("x-newest", "true");
-        allow_hidden(&mut ask);
-        ask
-    };
-    let (look, remove) = (ask(Method::HEAD), ask(Method::DELETE));
-    let found = next.clone().run(look).await;
-    let left = found.headers().get("x-container-object-count");
-    if found.status().is_success() && left.is_some_and(|count| count != "0") {
-        return reply::html(409, "Delete all versions before deleting container.".into());
-    }
-    if !found.status().is_success() && found.status() != http::StatusCode::NOT_FOUND {
-        return refused(&found, &request);
-    }
-    let response = next.clone().run(request).await;
-    if response.status().is_success() {
-        let removed = next.run(remove).await;
-        if !removed.status().is_success() && removed.status() != http::StatusCode::NOT_FOUND {
-            tracing::warn!(
-                "the hidden container of versions of {}/{container} is left behind: deleting it was answered {}",
-                entity.account,
-                removed.status()
+
+    /// A server that has missed a row lists no version; most of the servers say that there is one.
+    #[tokio::test]
+    async fn the_servers_of_the_versions_decide() {
+        let looks = ["HEAD /a/c", "HEAD /a/~versions~c", "DELETE /a/~versions~c"];
+        assert_eq!(deleted(409, 204).await, (409, looks.map(str::to_owned).to_vec()));
+        for gone in [204, 404] {
+            let asked = [&looks[..], &["DELETE /a/c"]].concat();
+            assert_eq!(
+                deleted(gone, 204).await,
+                (204, asked.iter().map(|line| (*line).to_owned()).collect())
             );
         }
+        assert_eq!(deleted(503, 204).await.0, 503);
+        // Objects have come meanwhile.
+        let (status, asked) = deleted(204, 409).await;
+        assert_eq!(
+            (status, asked.last().map(String::as_str)),
+            (409, Some("PUT /a/~versions~c"))
+        );
     }
-    response
 }
