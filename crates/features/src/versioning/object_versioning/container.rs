@@ -1,7 +1,8 @@
 //! PUT, POST, DELETE, GET and HEAD of containers that have versions, or get them.
 //!
 //! Always holds: the hidden container exists before the metadata that names it; a container goes only when no version
-//! is left, and after its hidden one.
+//! is left, and after its hidden one. A gateway that dies between the two leaves a container whose writes fail until it
+//! is deleted again, or its versions are switched on.
 
 use super::listing::{self, SWITCH};
 use super::names::Hidden;
@@ -87,22 +88,11 @@ impl ObjectVersioning {
         info: &ContainerInfo,
         next: &Next,
     ) -> Result<(), Response> {
-        let mut make = request
-            .subrequest(Method::PUT, hidden.container(), SOURCE)
-            .preauthorised();
-        allow_hidden(&mut make);
         let policy = match info.exists() {
             true => self.policies.get(info.policy).map(|policy| policy.name.clone()),
             false => request.header("x-storage-policy").map(str::to_owned),
         };
-        if let Some(policy) = policy {
-            make.set_header("x-storage-policy", &policy);
-        }
-        let made = next.clone().run(make).await;
-        match made.status().is_success() {
-            true => Ok(()),
-            false => Err(refused(&made, request)),
-        }
+        make_in(request, hidden, policy, next).await
     }
 
     /// The hidden container goes first: a majority of its servers says that no version is left, also where one of them
@@ -116,39 +106,25 @@ impl ObjectVersioning {
         if let Err(refusal) = request.authorise(next.info()).await {
             return refusal;
         }
-        let hidden = versioned.hidden.container();
         match is_empty(&request, entity.clone(), &next).await {
             Ok(true) => {}
             // Its servers say why it stays.
             Ok(false) => return next.run(request).await,
             Err(refusal) => return refusal,
         }
-        match is_empty(&request, hidden.clone(), &next).await {
+        match is_empty(&request, versioned.hidden.container(), &next).await {
             Ok(true) => {}
             Ok(false) => return reply::html(409, HAS_VERSIONS.into()),
             Err(refusal) => return refusal,
         }
-        let mut remove = request.subrequest(Method::DELETE, hidden, SOURCE).preauthorised();
-        allow_hidden(&mut remove);
-        let removed = next.clone().run(remove).await;
-        match removed.status() {
-            status if status.is_success() => {}
-            StatusCode::NOT_FOUND => {}
-            StatusCode::CONFLICT => return reply::html(409, HAS_VERSIONS.into()),
-            _ => return refused(&removed, &request),
-        }
-        let about = request.without_body();
-        let response = next.clone().run(request).await;
-        let stays = !response.status().is_success() && response.status() != StatusCode::NOT_FOUND;
-        if stays && let Err(refusal) = self.make_hidden(&about, &versioned.hidden, &info, &next).await {
-            tracing::warn!(
-                "{}/{container} stays, and the container of its versions could not be made again: {}; delete it again, \
-                 or switch its versions on",
-                entity.account,
-                refusal.status()
-            );
-        }
-        response
+        let policy = self.policies.get(info.policy).map(|policy| policy.name.clone());
+        let (method, removal) = (
+            request.method.clone(),
+            remove_both(request, versioned.hidden, policy, next),
+        );
+        // A client that leaves in between must not leave the container without that of its versions.
+        let removed = self.world.run_detached(removal).await;
+        removed.unwrap_or_else(|| reply::status_for(&method, 503))
     }
 
     /// The container with what its versions take, and its rows without hidden names.
@@ -178,6 +154,53 @@ impl ObjectVersioning {
             false => response,
         }
     }
+}
+
+async fn make_in(
+    request: &ClientRequest,
+    hidden: &Hidden,
+    policy: Option<String>,
+    next: &Next,
+) -> Result<(), Response> {
+    let mut make = request
+        .subrequest(Method::PUT, hidden.container(), SOURCE)
+        .preauthorised();
+    allow_hidden(&mut make);
+    if let Some(policy) = policy {
+        make.set_header("x-storage-policy", &policy);
+    }
+    let made = next.clone().run(make).await;
+    match made.status().is_success() {
+        true => Ok(()),
+        false => Err(refused(&made, request)),
+    }
+}
+
+/// Deletes the hidden container, then the other; makes the hidden one again where the other stays.
+async fn remove_both(request: ClientRequest, hidden: Hidden, policy: Option<String>, next: Next) -> Response {
+    let mut remove = request
+        .subrequest(Method::DELETE, hidden.container(), SOURCE)
+        .preauthorised();
+    allow_hidden(&mut remove);
+    let removed = next.clone().run(remove).await;
+    match removed.status() {
+        status if status.is_success() => {}
+        StatusCode::NOT_FOUND => {}
+        StatusCode::CONFLICT => return reply::html(409, HAS_VERSIONS.into()),
+        _ => return refused(&removed, &request),
+    }
+    let about = request.without_body();
+    let response = next.clone().run(request).await;
+    let stays = !response.status().is_success() && response.status() != StatusCode::NOT_FOUND;
+    if stays && let Err(refusal) = make_in(&about, &hidden, policy, &next).await {
+        tracing::warn!(
+            "{} stays, and the container of its versions could not be made again: {}; delete it again, or switch its \
+             versions on",
+            about.path,
+            refusal.status()
+        );
+    }
+    response
 }
 
 /// Whether the server that knows most of a container has no row of it, or there is none.
