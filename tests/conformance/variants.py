@@ -31,6 +31,7 @@ class Variant:
     s3: bool = False  # the tests of S3 are asked too
     s3_acl: bool = False  # the tests of S3 alone are asked, with S3's own ACLs
     proxy: dict = field(default_factory=dict)  # options of [app:proxy-server]
+    expirer: dict = field(default_factory=dict)  # options of [object-expirer]
 
     def tests(self):
         """The tests that its cluster is asked."""
@@ -45,8 +46,9 @@ class Variant:
 
 VARIANTS = {variant.name: variant for variant in (
     Variant("default", "`martlet up` as it starts by itself, with the pipeline it writes", own_files=True, s3=True),
+    # what has expired is opened a moment later: the expirer, which `martlet up` runs every few seconds, must not come first
     Variant("policies", "two storage policies; `allow_open_expired` on", policies=("gold", "silver"),
-            proxy={"allow_open_expired": "true"}),
+            proxy={"allow_open_expired": "true"}, expirer={"delay_reaping_AUTH_test": "3600"}),
     Variant("encryption", "keymaster and encryption in the pipeline", encryption=True, s3=True),
     Variant("keystone", "authtoken and keystoneauth in the pipeline, a real Keystone beside it; signatures of S3 verified by `s3token`",
             keystone=True, s3=True),
@@ -71,7 +73,8 @@ class Stand:
         layout = Layout(self.root / "cluster", policies=self.variant.policies,
                         memcached_port=self.memcached.port if self.memcached else None)
         # the suite announces bodies of the largest size and sends a few bytes: no disk is asked to make room for them
-        layout.overrides = {"proxy": self._proxy_sections(layout), "object": {"DEFAULT": {"disable_fallocate": "true"}}}
+        layout.overrides = {"proxy": self._proxy_sections(layout),
+                            "object": {"DEFAULT": {"disable_fallocate": "true"}, "object-expirer": dict(self.variant.expirer)}}
         layout.write()
         if self.make == "martlet" and not self.variant.separate:
             return MartletUp(layout.root, port=layout.proxy_port, scheme="https" if self.variant.tls else "http")
