@@ -5,6 +5,7 @@
 mod common;
 
 use common::{Fake, pass, ring_client};
+use object_engine::rules::set_lock;
 use object_engine::{Commit, FilesConfig, FilesEngine, ObjectEngine, ObjectKey, ObjectMetadata};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use upkeep::{
     DarkData, DarkDataAction, Disks, ObjectAuditor, ObjectAuditorOptions, ReconWriter, Scan, UpkeepJob, UpkeepStep,
 };
+use vocabulary::object_lock::ObjectLock;
 use vocabulary::{HashPrefix, Policies, Policy, PolicyIndex, Timestamp};
 use world::World;
 
@@ -38,6 +40,10 @@ impl Site {
 
     /// Stores an object; where its file is.
     fn put(&self, name: &str, body: &[u8]) -> PathBuf {
+        self.put_held(name, body, ObjectLock::default())
+    }
+
+    fn put_held(&self, name: &str, body: &[u8], lock: ObjectLock) -> PathBuf {
         let config = FilesConfig {
             mount_check: false,
             ..FilesConfig::new("sda", self.device())
@@ -55,11 +61,12 @@ impl Site {
             b"hello" => "5d41402abc4b2a76b9719d911017c592",
             _ => "d41d8cd98f00b204e9800998ecf8427e",
         };
-        let metadata = ObjectMetadata::new()
+        let mut metadata = ObjectMetadata::new()
             .with("X-Timestamp", timestamp.internal())
             .with("Content-Type", "text/plain")
             .with("Content-Length", body.len().to_string())
             .with("ETag", etag);
+        set_lock(&mut metadata, lock);
         engine.put(&key, body, Commit { timestamp, metadata }).unwrap();
         let suffix = format!("objects/{}/{}/{}", key.partition, hash.suffix(), hash.hex());
         self.device()
@@ -280,8 +287,17 @@ async fn a_long_body_is_read_in_pieces_that_are_paid_for() {
 
 /// Three container servers, each of which answers as configured.
 async fn dark(action: DarkDataAction, grace_age: Duration, rows: [Option<&str>; 3]) -> (Site, PathBuf) {
+    dark_and_held(action, grace_age, rows, ObjectLock::default()).await
+}
+
+async fn dark_and_held(
+    action: DarkDataAction,
+    grace_age: Duration,
+    rows: [Option<&str>; 3],
+    lock: ObjectLock,
+) -> (Site, PathBuf) {
     let site = Site::new();
-    let file = site.put("o", b"hello");
+    let file = site.put_held("o", b"hello", lock);
     let fake = Arc::new(Fake::default());
     for (device, row) in rows.into_iter().enumerate() {
         let answer = match row {
@@ -317,5 +333,19 @@ async fn dark_data_is_what_every_container_server_denies() {
             "{action:?} {rows:?}"
         );
         assert_eq!(file.parent().unwrap().exists(), stays);
+    }
+}
+
+#[tokio::test]
+async fn what_an_object_lock_holds_stays_though_it_is_dark() {
+    let (at, rows) = (Timestamp::from_seconds(MTIME), [Some("other"); 3]);
+    for (is_held, action) in [
+        (true, DarkDataAction::Delete),
+        (true, DarkDataAction::Quarantine),
+        (false, DarkDataAction::Delete),
+    ] {
+        let lock = ObjectLock::of_hold(is_held, at);
+        let (_site, file) = dark_and_held(action, Duration::ZERO, rows, lock).await;
+        assert_eq!(file.exists(), is_held, "{action:?}");
     }
 }

@@ -9,9 +9,9 @@
 use crate::RingClient;
 use crate::ring_client::{context_of, target};
 use futures_util::future::join_all;
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 use peer::message::ReadContainer;
-use peer::message::header_names::X_RECORD_TYPE;
+use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_RECORD_TYPE};
 use peer::{Call, Response};
 use placement::Device;
 use serde_json::Value;
@@ -179,10 +179,14 @@ impl DarkData {
         object: &str,
         kind: &'static str,
     ) -> Option<ContainerAnswer> {
+        // Versions have reserved names.
+        let allowed = (X_ALLOW_RESERVED_NAMES, HeaderValue::from_static("true"));
+        let headers: HeaderMap = [allowed].into_iter().collect();
         let name = quote(object);
         let read = ReadContainer {
             query: format!("format=json&prefix={name}&limit=1&includes={name}&states=listing"),
             record_type: Some(HeaderValue::from_static(kind)),
+            headers: Arc::new(headers),
             ..ReadContainer::new(target(device, partition, &path))
         };
         let call = Call::new(context_of(super::NAME), read);

@@ -123,7 +123,7 @@ pub(super) async fn audit(
     WorkedItem { outcome, rest: None }
 }
 
-/// Shows a sound object to the watcher, and does what it asks for.
+/// Shows a sound object to the watcher, and does what it asks for; what is held by an object lock stays.
 async fn watch(
     auditor: &ObjectAuditor,
     device: &AuditedDevice,
@@ -135,6 +135,12 @@ async fn watch(
     };
     let listed = watcher.look(&object.name, object.newest).await;
     if listed != Listedness::Unlisted {
+        return (Some(listed), AuditVerdict::Fine);
+    }
+    let is_held = object_engine::rules::lock_of(&object.metadata).is_held(auditor.state.world().clock.now(), false);
+    if is_held && watcher.action() != DarkDataAction::Log {
+        let name = &object.name;
+        tracing::warn!("dark data {name} stays, as an object lock holds it; write the object again to have it listed");
         return (Some(listed), AuditVerdict::Fine);
     }
     let (name, at) = (object.name.clone(), place.clone());
