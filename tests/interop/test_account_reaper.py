@@ -1,5 +1,6 @@
 """Deleted accounts, reaped by either make on either's servers: nothing is left but what must stay."""
 
+import sqlite3
 import time
 
 import pytest
@@ -56,6 +57,31 @@ def test_a_deleted_account_is_reaped_whole(cluster, ours, servers, reaper):
             times.add(gone.value.http_headers["X-Backend-DELETE-Timestamp"])
         assert len(times) == 1
     assert other.get("kept", "o") == b"1"
+
+
+def test_an_account_that_one_server_learns_of_by_replication_is_reaped_whole(cluster, ours):
+    """Replication brings the time of the deletion, and not the status."""
+    one = cluster(ours)
+    client = Client(one.auth_url)
+    for number in range(12):
+        client.put(f"c{number}")
+        client.put(f"c{number}", "o", body=b"1")
+    upkeep.once(one, "openstack", "container-updater", one.etc / "container-server.conf")
+    mark_deleted(one, "AUTH_test")
+    missed = disk.databases(one.srv, "accounts")[0]
+    with sqlite3.connect(missed) as database:
+        database.execute("UPDATE account_stat SET status = ''")
+    database.close()
+    ring = Ring(str(one.etc), ring_name="account")
+    partition, nodes = ring.get_nodes("AUTH_test")
+    node = next(node for node in nodes if f"/{node['device']}/" in str(missed))
+    with pytest.raises(direct_client.DirectClientException) as refused:
+        direct_client._make_req(node, partition, "PUT", "/AUTH_test", direct_client.gen_headers(), "Account", 5, 5)
+    assert refused.value.http_status == 403
+    time.sleep(0.1)
+    output = upkeep.once(one, ours, "account-reaper", one.etc / "account-server.conf")
+    assert not disk.objects(one.srv), output
+    assert client.do("GET").status == 410
 
 
 def test_a_fresh_deletion_waits_for_its_delay(cluster, ours):

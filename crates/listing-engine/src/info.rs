@@ -58,12 +58,21 @@ impl Info {
     pub fn is_deleted(&self) -> bool {
         let entries = match self.container {
             Some(_) => self.object_count,
-            None if self.status == "DELETED" => return true,
+            None if self.status == DELETED => return true,
             None => self.container_count,
         };
         entries == 0 && self.delete_timestamp > self.put_timestamp
     }
+
+    /// Of an account: deleted by a client, and left to the reaper with what it has. A server that was away then learns the
+    /// time by replication, and not the status.
+    pub fn is_marked_deleted(&self) -> bool {
+        self.status == DELETED || self.delete_timestamp > self.put_timestamp
+    }
 }
+
+/// The status of an account that a client has deleted.
+const DELETED: &str = "DELETED";
 
 /// What a database holds under one policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

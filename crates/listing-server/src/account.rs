@@ -35,7 +35,7 @@ pub(crate) async fn put(state: &Arc<ListingServerState>, request: Arc<ListingReq
         let (broker, created) = job.find_or_create(timestamp, PolicyIndex::LEGACY)?;
         if !created {
             let info = broker.info().map_err(refuse)?;
-            if is_marked_deleted(&info) {
+            if info.is_marked_deleted() {
                 return Err(gone(StatusCode::FORBIDDEN, "Recently deleted", Some(&info)));
             }
             broker.update_put_timestamp(timestamp).map_err(refuse)?;
@@ -52,10 +52,6 @@ pub(crate) async fn put(state: &Arc<ListingServerState>, request: Arc<ListingReq
         Ok(metadata::say_newer(newer, page(status)))
     };
     state.run(&request, job).await
-}
-
-fn is_marked_deleted(info: &Info) -> bool {
-    info.status == "DELETED"
 }
 
 /// Answers with the time of what was set later and stays.
@@ -210,7 +206,7 @@ fn living(job: &DatabaseJob<'_>) -> Result<(Arc<Broker>, Info), Refusal> {
 
 fn gone(status: StatusCode, text: &'static str, info: Option<&Info>) -> Refusal {
     let mut response = whole(status, EMPTY_TYPE, text);
-    if info.is_some_and(is_marked_deleted) {
+    if info.is_some_and(Info::is_marked_deleted) {
         put_header(&mut response, X_ACCOUNT_STATUS, "Deleted");
     }
     Refusal::Whole(Box::new(response))

@@ -3,8 +3,8 @@
 //! A deleted account is only marked so. After a while the servers of its primaries delete what it has:
 //! each takes some of its containers, chosen by a hash, deletes their objects and then the container, and
 //! goes on although something cannot be deleted. When all has gone, replication reclaims the database.
-//! Always holds: an account is reaped only while its database says DELETED, and only by its primaries; a
-//! container is deleted only after all that it lists; whatever is left is tried again in the next pass; versions that
+//! Always holds: an account is reaped only while its database says that it is deleted, by its status or by its times, and
+//! only by its primaries; a container is deleted only after all that it lists; whatever is left is tried again in the next pass; versions that
 //! S3's object lock holds stay until that ends.
 //! Deliberately absent: marking (the account server's), reclaiming (the account-replicator's).
 //! Tests: `tests/interop/test_account_reaper.py`.
@@ -32,8 +32,6 @@ const NAME: &str = "account-reaper";
 const CONTAINERS: usize = 3000;
 /// … and bytes of their names, which another replica's database may have longer than clients can make them.
 const NAMES: usize = 8 << 20;
-/// What every account database says that may be reaped.
-const DELETED: &str = "DELETED";
 
 /// What an operator can say.
 #[derive(Debug, Clone)]
@@ -128,7 +126,7 @@ impl AccountReaper {
         let info = info.flatten()?;
         let now = self.state.world().clock.now().as_f64();
         let due = info.delete_timestamp.as_f64() + self.options.delay.as_secs_f64();
-        if info.status != DELETED || due > now || info.container_count == 0 {
+        if !info.is_marked_deleted() || due > now || info.container_count == 0 {
             return None;
         }
         let count = info.container_count;
