@@ -1,7 +1,7 @@
 //! PUT, POST, DELETE, GET and HEAD of containers that have versions, or get them.
 //!
 //! Always holds: the hidden container exists before the metadata that names it; a container goes only when no version
-//! is left, and after its hidden one. A gateway that dies between the two leaves a container whose writes fail until it
+//! is left, and after its hidden one, whatever its own rows say. A gateway that dies between the two leaves a container whose writes fail until it
 //! is deleted again, or its versions are switched on.
 
 use super::listing::{self, SWITCH};
@@ -15,6 +15,9 @@ use vocabulary::EntityPath;
 /// The answer where versions are to be kept twice, in OpenStack's words.
 pub(in super::super) const BOTH_MODES: &str =
     "Cannot enable object versioning on a container that is already using the legacy versioned writes feature.";
+
+/// [`CONTAINER_SYSMETA`] as servers keep it.
+const VERSIONS_CONTAINER: &str = "x-container-sysmeta-versions-container";
 
 const HAS_VERSIONS: &str = "Delete all versions before deleting container.";
 
@@ -96,32 +99,36 @@ impl ObjectVersioning {
     }
 
     /// The hidden container goes first: a majority of its servers says that no version is left, also where one of them
-    /// has missed a row and lists none.
+    /// has missed a row and lists none. Where the container has versions is asked of its servers, as another gateway
+    /// may have switched them on a moment ago.
     async fn delete_container(&self, mut request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
         let container = entity.container.as_deref().unwrap_or_default();
         let info = next.info().container(&entity.account, container).await;
-        let Some(versioned) = Versioned::of(&entity.account, container, &info) else {
-            return next.run(request).await;
-        };
         if let Err(refusal) = request.authorise(next.info()).await {
             return refusal;
         }
-        match is_empty(&request, entity.clone(), &next).await {
-            Ok(true) => {}
-            // Its servers say why it stays.
-            Ok(false) => return next.run(request).await,
+        let known = Versioned::of(&entity.account, container, &info).map(|versioned| versioned.hidden);
+        let there = match look_at(&request, entity.clone(), &next).await {
+            Ok(there) => there,
+            Err(refusal) if known.is_some() => return refusal,
+            Err(_) => return next.run(request).await,
+        };
+        let place = there.as_ref().and_then(|there| there.headers().get(VERSIONS_CONTAINER));
+        let stored = place.and_then(|place| Hidden::stored(&entity.account, container, place.to_str().ok()?));
+        let Some(hidden) = stored.or(known) else {
+            return next.run(request).await;
+        };
+        match look_at(&request, hidden.container(), &next).await {
+            Ok(versions) if has_rows(versions.as_ref()) => return reply::html(409, HAS_VERSIONS.into()),
+            Ok(_) => {}
             Err(refusal) => return refusal,
         }
-        match is_empty(&request, versioned.hidden.container(), &next).await {
-            Ok(true) => {}
-            Ok(false) => return reply::html(409, HAS_VERSIONS.into()),
-            Err(refusal) => return refusal,
+        let method = request.method.clone();
+        if has_rows(there.as_ref()) {
+            return reply::status_for(&method, 409);
         }
         let policy = self.policies.get(info.policy).map(|policy| policy.name.clone());
-        let (method, removal) = (
-            request.method.clone(),
-            remove_both(request, versioned.hidden, policy, next),
-        );
+        let removal = remove_both(request, hidden, policy, next);
         // A client that leaves in between must not leave the container without that of its versions.
         let removed = self.world.run_detached(removal).await;
         removed.unwrap_or_else(|| reply::status_for(&method, 503))
@@ -176,21 +183,20 @@ async fn make_in(
     }
 }
 
-/// Deletes the hidden container, then the other; makes the hidden one again where the other stays.
+/// Deletes the hidden container, then the other; makes the hidden one again where either stays, as some of its servers may
+/// have deleted it.
 async fn remove_both(request: ClientRequest, hidden: Hidden, policy: Option<String>, next: Next) -> Response {
     let mut remove = request
         .subrequest(Method::DELETE, hidden.container(), SOURCE)
         .preauthorised();
     allow_hidden(&mut remove);
-    let removed = next.clone().run(remove).await;
-    match removed.status() {
-        status if status.is_success() => {}
-        StatusCode::NOT_FOUND => {}
-        StatusCode::CONFLICT => return reply::html(409, HAS_VERSIONS.into()),
-        _ => return refused(&removed, &request),
-    }
     let about = request.without_body();
-    let response = next.clone().run(request).await;
+    let removed = next.clone().run(remove).await;
+    let response = match removed.status() {
+        status if status.is_success() || status == StatusCode::NOT_FOUND => next.clone().run(request).await,
+        StatusCode::CONFLICT => reply::html(409, HAS_VERSIONS.into()),
+        _ => refused(&removed, &request),
+    };
     let stays = !response.status().is_success() && response.status() != StatusCode::NOT_FOUND;
     if stays && let Err(refusal) = make_in(&about, &hidden, policy, &next).await {
         tracing::warn!(
@@ -203,23 +209,28 @@ async fn remove_both(request: ClientRequest, hidden: Hidden, policy: Option<Stri
     response
 }
 
-/// Whether the server that knows most of a container has no row of it, or there is none.
-async fn is_empty(request: &ClientRequest, container: EntityPath, next: &Next) -> Result<bool, Response> {
+/// What the server that knows most of a container says of it; `None` where there is none.
+async fn look_at(request: &ClientRequest, container: EntityPath, next: &Next) -> Result<Option<Response>, Response> {
     let mut look = request.subrequest(Method::HEAD, container, SOURCE).preauthorised();
     look.set_header("x-newest", "true");
     allow_hidden(&mut look);
     let found = next.clone().run(look).await;
-    let left = found.headers().get("x-container-object-count");
     match found.status() {
-        status if status.is_success() => Ok(left.is_none_or(|count| count == "0")),
-        StatusCode::NOT_FOUND => Ok(true),
+        status if status.is_success() => Ok(Some(found)),
+        StatusCode::NOT_FOUND => Ok(None),
         _ => Err(refused(&found, request)),
     }
 }
 
+/// Whether a container has rows, by what its servers say of it.
+fn has_rows(container: Option<&Response>) -> bool {
+    let count = container.and_then(|found| found.headers().get("x-container-object-count"));
+    count.is_some_and(|count| count != "0")
+}
+
 fn set_sysmeta(request: &mut ClientRequest, name: &str, value: &str) {
     let name = match name {
-        CONTAINER_SYSMETA => "x-container-sysmeta-versions-container",
+        CONTAINER_SYSMETA => VERSIONS_CONTAINER,
         _ => "x-container-sysmeta-versions-enabled",
     };
     request.set_header(name, value);
@@ -233,9 +244,20 @@ mod tests {
     use vocabulary::Policies;
     use world::World;
 
-    /// Deletes a container whose versions these servers do not list, which is what they answer to its deletion and to
-    /// that of the visible one; what they were asked for.
-    async fn deleted(hidden: u16, visible: u16) -> (u16, Vec<String>) {
+    /// What the servers of the versions' container, and those of the visible one, answer to a deletion, and how many rows
+    /// a look finds.
+    #[derive(Clone, Copy)]
+    struct Servers {
+        hidden: (u16, &'static str),
+        visible: (u16, &'static str),
+        /// Whether this gateway has learnt of the versions already.
+        is_known: bool,
+    }
+
+    const LOOKS: [&str; 2] = ["HEAD /a/c", "HEAD /a/~versions~c"];
+
+    /// Deletes a container; the answer, and what was asked for behind the two looks.
+    async fn deleted(servers: Servers) -> (u16, Vec<String>) {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let log = asked.clone();
         let core = Answer::new(move |request| {
@@ -243,45 +265,86 @@ mod tests {
             let is_hidden = path.contains('\0');
             log.lock()
                 .push(format!("{} {}", request.method, path.replace('\0', "~")));
-            let mut response = reply::status(match request.method.as_str() {
-                "DELETE" if is_hidden => hidden,
-                "DELETE" => visible,
-                _ => 204,
-            });
-            request_pipeline::set_header(response.headers_mut(), "x-container-object-count", "0");
+            let (status, rows) = if is_hidden { servers.hidden } else { servers.visible };
+            let is_deletion = request.method == Method::DELETE;
+            let mut response = reply::status(if is_deletion { status } else { 204 });
+            request_pipeline::set_header(response.headers_mut(), "x-container-object-count", rows);
+            if !is_hidden {
+                request_pipeline::set_header(response.headers_mut(), VERSIONS_CONTAINER, "%00versions%00c");
+            }
             response
         });
         let mut info = ContainerInfo {
             status: 204,
             ..ContainerInfo::default()
         };
-        info.sysmeta
-            .insert("versions-container".into(), "%00versions%00c".into());
+        if servers.is_known {
+            info.sysmeta
+                .insert("versions-container".into(), "%00versions%00c".into());
+        }
         *core.container.lock().unwrap() = Arc::new(info);
         let feature = ObjectVersioning::new(true, Policies::default(), &Default::default(), World::real());
         let response = ask(feature, request("DELETE", "/v1/a/c"), core).await;
-        let asked = std::mem::take(&mut *asked.lock());
-        (response.status().as_u16(), asked)
+        let mut asked = std::mem::take(&mut *asked.lock());
+        let behind = asked.split_off(LOOKS.len());
+        assert_eq!(asked, LOOKS);
+        (response.status().as_u16(), behind)
     }
+
+    const NO_ROWS: Servers = Servers {
+        hidden: (204, "0"),
+        visible: (204, "0"),
+        is_known: true,
+    };
+    const DELETE_HIDDEN: &str = "DELETE /a/~versions~c";
+    const DELETE_VISIBLE: &str = "DELETE /a/c";
+    const MAKE_HIDDEN: &str = "PUT /a/~versions~c";
 
     /// A server that has missed a row lists no version; most of the servers say that there is one.
     #[tokio::test]
     async fn the_servers_of_the_versions_decide() {
-        let looks = ["HEAD /a/c", "HEAD /a/~versions~c", "DELETE /a/~versions~c"];
-        assert_eq!(deleted(409, 204).await, (409, looks.map(str::to_owned).to_vec()));
+        let hidden = |status| Servers {
+            hidden: (status, "0"),
+            ..NO_ROWS
+        };
         for gone in [204, 404] {
-            let asked = [&looks[..], &["DELETE /a/c"]].concat();
+            let (status, asked) = deleted(hidden(gone)).await;
             assert_eq!(
-                deleted(gone, 204).await,
-                (204, asked.iter().map(|line| (*line).to_owned()).collect())
+                (status, asked),
+                (204, vec![DELETE_HIDDEN.into(), DELETE_VISIBLE.into()])
             );
         }
-        assert_eq!(deleted(503, 204).await.0, 503);
+        // Some of them may have deleted it.
+        for (answer, status) in [(409, 409), (503, 503)] {
+            let asked = vec![DELETE_HIDDEN.into(), MAKE_HIDDEN.into()];
+            assert_eq!(deleted(hidden(answer)).await, (status, asked));
+        }
         // Objects have come meanwhile.
-        let (status, asked) = deleted(204, 409).await;
-        assert_eq!(
-            (status, asked.last().map(String::as_str)),
-            (409, Some("PUT /a/~versions~c"))
-        );
+        let visible = (409, "0");
+        let (status, asked) = deleted(Servers { visible, ..NO_ROWS }).await;
+        let all = vec![DELETE_HIDDEN.into(), DELETE_VISIBLE.into(), MAKE_HIDDEN.into()];
+        assert_eq!((status, asked), (409, all));
+    }
+
+    /// The servers of the visible one would delete it: a row that is looked at goes before they are asked, or one of
+    /// them has missed that it went.
+    #[tokio::test]
+    async fn rows_keep_a_container_whatever_the_other_servers_say() {
+        for is_known in [true, false] {
+            for (hidden, visible) in [("3", "1"), ("3", "0"), ("0", "1")] {
+                let (hidden, visible) = ((204, hidden), (204, visible));
+                let servers = Servers {
+                    hidden,
+                    visible,
+                    is_known,
+                };
+                assert_eq!(deleted(servers).await, (409, vec![]), "{hidden:?} {visible:?}");
+            }
+        }
+        let unknown = Servers {
+            is_known: false,
+            ..NO_ROWS
+        };
+        assert_eq!(deleted(unknown).await.1, [DELETE_HIDDEN, DELETE_VISIBLE]);
     }
 }
