@@ -259,6 +259,31 @@ def test_swift_removes_nothing(s3, bucket, swift):
     assert s3.get_object(**version)["Body"].read() == b"held"
 
 
+def test_swift_makes_nothing_else_of_it(s3, bucket, swift):
+    """Neither a delete marker, by the content type of one, nor a large object of others' bytes."""
+    held = put_locked(s3, bucket)
+    swift.put(f"{bucket}-other")
+    swift.put(f"{bucket}-other", "part", body=b"forged")
+    marker = {"Content-Type": "application/x-deleted;swift_versions_deleted=1"}
+    manifest = {"X-Object-Manifest": f"{bucket}-other/"}
+    assert swift.do("POST", bucket, "k", headers=marker).status == 400
+    assert swift.do("POST", bucket, "k", headers=manifest).status == 409
+    assert s3.get_object(**held)["Body"].read() == swift.get(bucket, "k") == b"held"
+    assert not s3.list_object_versions(Bucket=bucket).get("DeleteMarkers")
+    assert swift.do("POST", bucket, "k", headers={"Content-Type": "a/b"}).status == 202
+    assert code_of(s3.create_multipart_upload, Bucket=bucket, Key="k", ContentType=marker["Content-Type"]) == "InvalidArgument"
+    big, _ = complete(s3, bucket, "big", ObjectLockMode="COMPLIANCE", ObjectLockRetainUntilDate=soon())
+    parts = parts_of(swift, bucket)
+    assert {swift.do("POST", f"{bucket}+segments", part, headers=manifest).status for part in parts} == {403}
+    # Nor is a deletion taken that the expirer would carry out later.
+    listed = json.dumps([{"path": f"{bucket}+segments/{part}"} for part in parts])
+    swift.do("PUT", f"{bucket}-other", "slo", query="?multipart-manifest=put", body=listed, expect=201)
+    for query, status in [("&async=on", 409), ("", 200)]:
+        reply = swift.do("DELETE", f"{bucket}-other", "slo", query=f"?multipart-manifest=delete{query}")
+        assert reply.status == status, reply
+    assert s3.get_object(**big)["Body"].read() == b"a" * 5 * MIB + b"b"
+
+
 def test_s3_removes_nothing(s3, bucket):
     held = put_locked(s3, bucket)
     free = s3.put_object(Bucket=bucket, Key="k", Body=b"free")["VersionId"]

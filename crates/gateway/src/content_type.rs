@@ -6,6 +6,7 @@
 //! without Swift's private parameters.
 
 use http::header::HeaderValue;
+use request_pipeline::constraints::{PRIVATE_PARAMETER, has_private_parameter};
 use request_pipeline::{ClientRequest, Response, reply};
 
 const DEFAULT: HeaderValue = HeaderValue::from_static("application/octet-stream");
@@ -121,19 +122,9 @@ fn resolve_declared(request: &mut ClientRequest, object: &str, is_clients: bool)
         return Err(reply::plain(400, "Invalid Content-Type"));
     };
     match is_clients && has_private_parameter(text) {
-        true => Err(reply::html(
-            400,
-            "Invalid Content-Type, swift_* is not a valid parameter name.".into(),
-        )),
+        true => Err(reply::html(400, PRIVATE_PARAMETER.into())),
         false => Ok(()),
     }
-}
-
-fn has_private_parameter(content_type: &str) -> bool {
-    content_type
-        .split(';')
-        .skip(1)
-        .any(|parameter| parameter.trim_start().to_ascii_lowercase().starts_with("swift_"))
 }
 
 fn guess(object: &str) -> Option<&'static str> {

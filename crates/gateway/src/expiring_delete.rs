@@ -3,7 +3,8 @@
 //! An object server knows its own version only: one that was away while a client extended the object's life would leave
 //! a tombstone that wins over the change. So all primaries are asked first what they have, and it is the newest of that
 //! which must expire at the given time.
-//! Always holds: nothing is deleted unless a quorum of the primaries has said what it has.
+//! Always holds: nothing is deleted unless a quorum of the primaries has said what it has, nor what an object lock holds by
+//! what any of them says.
 //! Deliberately absent: the deletion itself (`object.rs`), each server's own look at the condition.
 
 use crate::backend::{Question, Reply, context_of, target};
@@ -18,7 +19,7 @@ use peer::message::ReadObject;
 use peer::message::header_names::{
     X_ALL_PRIMARIES_DONE, X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_DELETE_AT, X_IF_DELETE_AT,
 };
-use request_pipeline::{ClientRequest, Response, reply};
+use request_pipeline::{ClientRequest, Response, object_lock_in, reply};
 use std::pin::pin;
 use vocabulary::Timestamp;
 
@@ -47,7 +48,7 @@ pub(crate) async fn look(
     if answers.len() < quorum::size(replicas) {
         return Err(reply::status(503));
     }
-    match judge(&answers, wanted, time) {
+    match judge(&answers, wanted, (time, shared.world.clock.now())) {
         None => Ok(FoundVersions {
             newest: newest(&answers).and_then(|headers| header_timestamp(headers, &X_BACKEND_TIMESTAMP)),
         }),
@@ -80,8 +81,13 @@ fn note_all_done(response: &mut Response, are_done: bool) {
     }
 }
 
-/// The status of a refusal, by what the primaries have.
-fn judge(answers: &[NodeAnswer], wanted: Timestamp, time: Timestamp) -> Option<u16> {
+/// The status of a refusal at `now` of a deletion as of `time`, by what the primaries have.
+fn judge(answers: &[NodeAnswer], wanted: Timestamp, (time, now): (Timestamp, Timestamp)) -> Option<u16> {
+    // One that knows of an object lock is enough: the others may have missed it.
+    let is_held = |(_, headers): &NodeAnswer| object_lock_in(headers).is_held(now, false);
+    if answers.iter().any(is_held) {
+        return Some(403);
+    }
     let newest = newest(answers)?;
     if due(newest) == Some(wanted) {
         return None;
@@ -166,6 +172,8 @@ async fn answer_of(shared: &Shared, route: &Route, question: &Question, node: &N
 mod tests {
     use super::*;
     use http::HeaderName;
+    use request_pipeline::set_object_lock;
+    use vocabulary::object_lock::ObjectLock;
 
     fn answer(status: u16, headers: &[(HeaderName, &str)]) -> NodeAnswer {
         let headers = headers
@@ -201,13 +209,28 @@ mod tests {
             let mut answers = others.clone();
             answers.push(stale());
             let at = |seconds| Timestamp::from_seconds(seconds);
-            assert_eq!(judge(&answers, at(300), at(300)), refused, "{others:?}");
+            assert_eq!(judge(&answers, at(300), (at(300), at(300))), refused, "{others:?}");
             answers.rotate_right(1);
-            assert_eq!(judge(&answers, at(300), at(300)), refused, "{others:?}");
+            assert_eq!(judge(&answers, at(300), (at(300), at(300))), refused, "{others:?}");
         }
         assert_eq!(
-            judge(&[gone(), gone()], Timestamp::from_seconds(300), Timestamp::ZERO),
+            judge(
+                &[gone(), gone()],
+                Timestamp::from_seconds(300),
+                (Timestamp::ZERO, Timestamp::ZERO)
+            ),
             None
         );
+    }
+
+    #[test]
+    fn one_server_that_knows_of_an_object_lock_is_enough() {
+        let at = Timestamp::from_seconds;
+        let stale = || version("100", "100", Some("300"));
+        let mut held = stale();
+        set_object_lock(&mut held.1, &ObjectLock::of_hold(true, at(200)));
+        let judged = |answers: &[NodeAnswer]| judge(answers, at(300), (at(300), at(400)));
+        assert_eq!(judged(&[stale(), stale()]), None);
+        assert_eq!(judged(&[stale(), held, stale()]), Some(403));
     }
 }

@@ -15,7 +15,10 @@ use crate::read_attempts::ReadAttempts;
 use crate::shared::Shared;
 use crate::write_clock::header_timestamp;
 use http::{HeaderMap, Method};
-use peer::message::header_names::{X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_PUT_TIMESTAMP, X_TIMESTAMP};
+use peer::message::header_names::{
+    X_BACKEND_DELETE_TIMESTAMP, X_BACKEND_PUT_TIMESTAMP, X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_PUT_TIMESTAMP,
+    X_TIMESTAMP,
+};
 use request_pipeline::{Response, reply};
 use vocabulary::Timestamp;
 
@@ -166,18 +169,30 @@ fn copy_account_status(from: &Response, to: &mut Response) {
     }
 }
 
+/// When what an answer shows was written; a database, when it came or went last, as its file was made at another time
+/// by the clock of each server.
 fn written_at(response: &Response) -> Timestamp {
+    let of_database = [X_BACKEND_PUT_TIMESTAMP, X_BACKEND_DELETE_TIMESTAMP]
+        .iter()
+        .filter_map(|name| header_timestamp(response.headers(), name))
+        .max();
+    if let Some(at) = of_database {
+        return at;
+    }
     [X_DATA_TIMESTAMP, X_BACKEND_TIMESTAMP, X_PUT_TIMESTAMP, X_TIMESTAMP]
         .iter()
         .find_map(|name| header_timestamp(response.headers(), name))
         .unwrap_or_default()
 }
 
-/// What makes an answer newer than another: its data, then its metadata; of replicas of a container that are alike in
-/// that, rows that others have missed.
+/// What makes an answer newer than another: its data, then its metadata; of replicas of a container that came at the
+/// same time, rows that others have missed.
 fn standing_of(response: &Response) -> (Timestamp, Timestamp, u64) {
-    let changed = header_timestamp(response.headers(), &X_BACKEND_TIMESTAMP);
     let rows = header(response.headers(), "x-container-object-count").and_then(|count| count.parse().ok());
+    let changed = match rows {
+        None => header_timestamp(response.headers(), &X_BACKEND_TIMESTAMP),
+        Some(_) => None,
+    };
     (
         written_at(response),
         changed.unwrap_or_default(),
@@ -200,5 +215,34 @@ pub(crate) fn agreed(method: &Method, replies: Vec<crate::backend::Reply>, quoru
     match quorum::best(&statuses, quorum) {
         Some(index) => response_of(replies[index].clone()),
         None => reply::status_for(method, 503),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use peer::Body;
+
+    fn container(made: &str, put: &str, rows: &str) -> Response {
+        let mut response = Response::new(Body::empty());
+        for (name, value) in [
+            (X_BACKEND_TIMESTAMP.as_str(), made),
+            (X_TIMESTAMP.as_str(), made),
+            (X_BACKEND_PUT_TIMESTAMP.as_str(), put),
+            (X_BACKEND_DELETE_TIMESTAMP.as_str(), "0000000000.00000"),
+            ("x-container-object-count", rows),
+        ] {
+            let name = http::HeaderName::from_bytes(name.as_bytes()).unwrap();
+            response.headers_mut().insert(name, value.parse().unwrap());
+        }
+        response
+    }
+
+    #[test]
+    fn of_replicas_of_a_container_the_fuller_is_newer_whichever_was_made_last() {
+        let (first, last) = ("0000000005.00002", "0000000005.00009");
+        let put = "0000000005.00001";
+        assert!(standing_of(&container(first, put, "3")) > standing_of(&container(last, put, "0")));
+        assert!(standing_of(&container(first, put, "3")) < standing_of(&container(first, "0000000007.00000", "0")));
     }
 }

@@ -11,6 +11,17 @@ use vocabulary::Limits;
 use vocabulary::header_name;
 use vocabulary::metadata::Entity;
 
+/// In OpenStack's words.
+pub const PRIVATE_PARAMETER: &str = "Invalid Content-Type, swift_* is not a valid parameter name.";
+
+/// Whether a content type has a parameter that Swift keeps for itself, as sizes of large objects and delete markers are told.
+pub fn has_private_parameter(content_type: &str) -> bool {
+    content_type
+        .split(';')
+        .skip(1)
+        .any(|parameter| parameter.trim_start().to_ascii_lowercase().starts_with("swift_"))
+}
+
 /// Checks the user metadata of a PUT or POST.
 pub fn check_metadata(request: &ClientRequest, entity: Entity, limits: &Limits) -> Result<(), Response> {
     let (mut count, mut total, mut odd) = (0, 0, false);

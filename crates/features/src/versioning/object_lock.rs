@@ -35,6 +35,8 @@ use world::World;
 const SOURCE: &str = "OL";
 /// How long a write lock lasts that is not taken again; a gateway that dies with it holds others up for so long.
 const LEASE: Duration = Duration::from_secs(30);
+/// What makes a large object of others.
+const MANIFEST: &str = "x-object-manifest";
 /// What a POST replaces, and a change of a lock alone is to keep.
 const KEPT: [&str; 7] = [
     "cache-control",
@@ -42,7 +44,7 @@ const KEPT: [&str; 7] = [
     "content-encoding",
     "content-language",
     "expires",
-    "x-object-manifest",
+    MANIFEST,
     "x-robots-tag",
 ];
 
@@ -170,6 +172,12 @@ fn prepare(request: &mut ClientRequest, before: &Before, now: Timestamp, bypasse
             true => Err("the object is held by its retention or legal hold"),
             false => Ok(()),
         };
+    }
+    let manifest = request.headers.get(MANIFEST);
+    if before.lock.is_held(now, false)
+        && manifest.is_some_and(|manifest| before.headers.get(MANIFEST) != Some(manifest))
+    {
+        return Err("the object is held by its retention or legal hold: it cannot become one of other objects");
     }
     let asked = match request.headers.remove(X_LOCK_CHANGE) {
         // It comes after what is there, as the write lock has it, whatever clocks say.

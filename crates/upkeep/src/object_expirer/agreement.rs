@@ -9,6 +9,9 @@ use vocabulary::Timestamp;
 /// A server has a version that expires at another time, or never.
 const CONTRADICTS: u16 = 412;
 
+/// By what a server knows an object lock holds it.
+const HELD: u16 = 403;
+
 /// What the servers of a task's object have answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ReplicaAnswers {
@@ -57,9 +60,9 @@ impl ReplicaAnswers {
     /// Whether the object may be deleted, by what its servers say a deletion would come to. Where only one of them has
     /// the version that the task is of, and another a POST that took its expiry away, the tombstone of the first would
     /// win over the POST. A server that has nothing contradicts nothing, nor does one with a newer version, for the
-    /// tombstone is older than that.
+    /// tombstone is older than that. One that knows of an object lock is enough: the others may have missed it.
     pub(super) fn agree(&self, task: &Task) -> bool {
-        self.are_good(task) && !self.has(CONTRADICTS)
+        self.are_good(task) && !self.has(CONTRADICTS) && !self.has(HELD)
     }
 }
 
@@ -72,6 +75,8 @@ pub(super) enum BatchOutcome {
     Left,
     /// Not now: a server that is away would bring it back.
     MayComeBack,
+    /// Not now: an object lock holds it, or may.
+    Held,
     /// The gateway has to be asked.
     Unclear,
 }
@@ -84,6 +89,7 @@ impl BatchOutcome {
             true if lasts || answers.are_all_done() => Self::Finished,
             true => Self::MayComeBack,
             false if answers.has(TOO_EARLY) => Self::Left,
+            false if answers.has(HELD) => Self::Held,
             false => Self::Unclear,
         }
     }
@@ -114,6 +120,7 @@ mod tests {
             (&[0, 0, 0], false, false),
             (&[425, 204, 204], true, true),
             (&[425, 425, 204], false, false),
+            (&[204, 204, 403], false, false),
         ] {
             let answers = statuses.iter().map(|status| Some(*status).filter(|status| *status > 0));
             let (statuses_of, tombstone) = (answers.collect(), None);

@@ -4,7 +4,7 @@
 //! such requests, and more than half of them say the same good thing, as the gateway would want it. Everything else is
 //! left to the gateway, which sees it as if no batch had been sent.
 //! All servers are asked twice: first what a deletion would come to, then, where they agree (`agreement.rs`), for the
-//! deletion. A deletion that a client has asked for needs no agreement.
+//! deletion. A deletion that a client has asked for needs no agreement, unless an object lock may hold what is to go.
 //! Always holds: no server deletes what has expired before the others have answered; no more requests to each of the
 //! replicas at the same time than configured; what is remembered of containers and servers (`learnt.rs`) ends with the
 //! pass.
@@ -28,8 +28,11 @@ use placement::{Device, Ring};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use vocabulary::object_lock::bucket_of;
 use vocabulary::{EntityPath, HashPrefix, Partition, PolicyIndex, Timestamp};
 
+/// [`BUCKET_LOCK`](vocabulary::object_lock::BUCKET_LOCK), as containers have it.
+const LOCK_OF_BUCKET: HeaderName = HeaderName::from_static("x-container-sysmeta-s3api-object-lock");
 /// How long the answer to an empty batch is waited for, while everything waits.
 const QUESTION: Duration = Duration::from_secs(5);
 
@@ -84,7 +87,10 @@ impl ObjectServers {
             let (primaries, task) = (place.primaries(), &tasks[place.task]);
             if primaries.iter().all(takes) {
                 answers[place.task] = ReplicaAnswers::none(primaries.len());
-                let batches = if task.is_async { &mut deletes } else { &mut checks };
+                let batches = match task.is_async && !may_hold(task, known) {
+                    true => &mut deletes,
+                    false => &mut checks,
+                };
                 self.add(place, &primaries, task, batches);
             }
         }
@@ -97,7 +103,11 @@ impl ObjectServers {
         answered
             .map(|(task, answers)| match self.has_no_ring(task, known) {
                 true => BatchOutcome::Left,
-                false => BatchOutcome::of(task, answers, horizon),
+                false => match BatchOutcome::of(task, answers, horizon) {
+                    // The gateway would ask for no agreement either.
+                    BatchOutcome::Unclear if task.is_async && may_hold(task, known) => BatchOutcome::Held,
+                    outcome => outcome,
+                },
             })
             .collect()
     }
@@ -291,6 +301,12 @@ impl ObjectServers {
     }
 }
 
+/// Whether an object lock may hold what is to be deleted.
+fn may_hold(task: &Task, known: &ExpirerKnowledge) -> bool {
+    let container = known.container(&container_of(&task.target));
+    container.is_some_and(|container| container.may_hold)
+}
+
 pub(super) fn container_of(target: &EntityPath) -> EntityPath {
     EntityPath {
         object: None,
@@ -349,6 +365,11 @@ fn texts(headers: HeaderMap) -> Vec<(String, String)> {
     headers.iter().filter_map(text).collect()
 }
 
+fn has_lock(bucket: &Response) -> bool {
+    let lock = bucket.headers().get(LOCK_OF_BUCKET);
+    lock.is_some_and(|lock| !lock.is_empty())
+}
+
 /// What a gateway says of a container that is there.
 async fn look_at(client: &InternalClient, path: &EntityPath) -> Option<KnownContainer> {
     let response = client
@@ -356,7 +377,17 @@ async fn look_at(client: &InternalClient, path: &EntityPath) -> Option<KnownCont
         .await
         .ok()?;
     let header = |name: HeaderName| response.headers().get(name)?.to_str().ok();
+    let bucket = bucket_of(path.container.as_deref()?);
+    let may_hold = match path.container.as_deref() == Some(bucket) {
+        true => has_lock(&response),
+        false => {
+            let bucket = EntityPath::account(&path.account).with_container(bucket);
+            let found = client.ask(&InternalRequest::new(Method::HEAD, bucket), &[2, 404]).await;
+            found.map_or(true, |found| has_lock(&found))
+        }
+    };
     Some(KnownContainer {
+        may_hold,
         policy: PolicyIndex(header(X_POLICY_INDEX)?.parse().ok()?),
         is_whole: matches!(header(X_SHARDING_STATE), None | Some("unsharded")),
     })

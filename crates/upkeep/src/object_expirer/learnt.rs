@@ -38,6 +38,9 @@ pub(super) struct KnownContainer {
     pub(super) policy: PolicyIndex,
     /// It is not spread over shards: its objects can be deleted at their servers.
     pub(super) is_whole: bool,
+    /// It belongs to a bucket with an object lock: nothing in it is deleted before most of its servers have said that
+    /// nothing holds it.
+    pub(super) may_hold: bool,
 }
 
 /// What failures have in common.

@@ -266,6 +266,10 @@ impl ObjectExpirer {
                     known.failures.note_item(task.target.path(), MAY_COME_BACK);
                     TaskOutcome::Left
                 }
+                BatchOutcome::Held => {
+                    known.failures.note_item(task.target.path(), HELD);
+                    TaskOutcome::Left
+                }
                 BatchOutcome::Unclear => {
                     others.push(task);
                     continue;
@@ -341,7 +345,10 @@ impl ObjectExpirer {
 
 /// By the object server's clock it has not expired.
 const TOO_EARLY: u16 = 425;
-/// What that means.
+/// Why a task stays of what must not go.
+const HELD: &str =
+    "an object lock holds it, or most of its servers have not said that none does; it is tried again in the next pass";
+/// What TOO_EARLY means.
 const CLOCKS_DIFFER: &str = "by the object server's clock this has not expired; one of the two clocks is wrong";
 
 /// Answers to a deletion after which there is nothing left to do: an object with something newer in its place (409) has

@@ -71,3 +71,41 @@ async fn a_server_that_cannot_check_is_sent_no_batch() {
     assert!(servers.received.lock().is_empty() && servers.checks.lock().is_empty());
     assert_eq!(site.cluster.deleted.lock().len(), 1);
 }
+
+/// Of a part of a bucket with object lock one server may have missed that it is held: the others are heard first.
+#[tokio::test]
+async fn what_an_object_lock_holds_is_deleted_for_no_client() {
+    for (held_on, are_foreign, done) in [
+        (&[][..], false, true),
+        (&["sd2"], false, false),
+        (&["sd0", "sd1"], false, false),
+        (&[], true, false),
+    ] {
+        let servers = Arc::new(Servers {
+            answers: held_on.iter().map(|device| (("part", *device), 403)).collect(),
+            are_foreign,
+            ..Servers::default()
+        });
+        for container in ["locked", "locked+segments"] {
+            let rows = [(format!("{}-a/{container}/part", ago(100)), "application/async-deleted")];
+            let mut site = with_servers(site(&rows, &[], |_| {}), &servers);
+            let counts = (u64::from(done), u64::from(!done));
+            assert_eq!(pass(&mut site.expirer).await, counts, "{container} {held_on:?}");
+            // Nor does the gateway, which would ask for no agreement.
+            assert!(site.cluster.deleted.lock().is_empty());
+        }
+        assert_eq!(servers.received.lock().len(), if done { 6 } else { 0 });
+    }
+}
+
+/// … nor because it has expired.
+#[tokio::test]
+async fn one_server_that_knows_of_an_object_lock_is_enough() {
+    let servers = Arc::new(Servers {
+        answers: [(("o", "sd1"), 403)].into(),
+        ..Servers::default()
+    });
+    let mut site = with_servers(site(&[row("o")], &[], |_| {}), &servers);
+    assert_eq!(pass(&mut site.expirer).await, (0, 1));
+    assert!(servers.received.lock().is_empty() && site.cluster.deleted.lock().is_empty());
+}

@@ -75,7 +75,7 @@ impl Cluster {
     }
 
     /// A container of policy 7; `far` and `down` are spread over shards, and there is no `lost`. The servers of `down`,
-    /// of policy 8, are down; the policy of `gone`, 9, has no ring.
+    /// of policy 8, are down; the policy of `gone`, 9, has no ring. The bucket `locked` has an object lock.
     fn head(&self, path: &str) -> Response {
         let mut response = Response::new(Body::empty());
         let name = path.rsplit('/').next().unwrap();
@@ -89,6 +89,9 @@ impl Cluster {
             *response.status_mut() = http::StatusCode::NOT_FOUND;
         }
         let headers = response.headers_mut();
+        if name == "locked" {
+            headers.insert("x-container-sysmeta-s3api-object-lock", "Enabled".parse().unwrap());
+        }
         headers.insert("x-backend-sharding-state", state.parse().unwrap());
         headers.insert("x-backend-storage-policy-index", policy.parse().unwrap());
         response

@@ -1,7 +1,8 @@
 //! `DELETE …?multipart-manifest=delete&async=on`: the manifest goes now, its segments when the expirer comes by.
 //!
 //! Every segment becomes a task in the expirer's queue, as objects that expire do, with a content type of its
-//! own. Always holds: the client may delete in the container of the segments, and in that of the manifest;
+//! own. Always holds: the client may delete in the container of the segments, and in that of the manifest, and neither is of
+//! a bucket with object lock;
 //! the tasks are stored before the manifest is deleted; all of them are in one container, and none is a
 //! large object itself.
 
@@ -17,8 +18,10 @@ use request_pipeline::{ClientRequest, Next, Response, reply};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use vocabulary::object_lock::bucket_of;
 use vocabulary::{EntityPath, Timestamp};
 
+const LOCKED: &str = "The objects of a bucket with object lock are not deleted later: leave out \"async\".";
 /// Objects of one hour are spread over so many containers.
 const SPREAD: u128 = 100;
 
@@ -58,6 +61,9 @@ pub(super) async fn handle(shared: &Arc<Shared>, request: ClientRequest, next: N
         if let Err(refusal) = may_delete(&request, &next, &entity.account, container).await {
             return refusal;
         }
+        if has_lock(&next, &entity.account, container).await {
+            return reply::html(409, LOCKED.into());
+        }
     }
     if !names.is_empty() {
         let tasks = tasks(shared, &request, &entity, &names);
@@ -68,6 +74,12 @@ pub(super) async fn handle(shared: &Arc<Shared>, request: ClientRequest, next: N
         }
     }
     next.run(request).await
+}
+
+/// Whether what is in a container can be held by an object lock, which is decided when it is deleted, and not before.
+async fn has_lock(next: &Next, account: &str, container: &str) -> bool {
+    let bucket = next.info().container(account, bucket_of(container)).await;
+    bucket.bucket_lock().is_some()
 }
 
 /// Whether the client may delete what is in a container.

@@ -12,21 +12,17 @@ use request_pipeline::{ClientRequest, ContainerInfo, Next, Response, reply, set_
 use vocabulary::Timestamp;
 use vocabulary::object_lock::ObjectLock;
 
+const NOT_LOCKABLE: &str = "A container whose objects can be locked takes neither links nor large objects made of \
+                            segments; use S3's multipart uploads.";
+
 /// Gives a new version the default retention of its bucket.
 pub(super) fn lock_new(request: &mut ClientRequest, info: &ContainerInfo, now: Timestamp) -> Result<(), Response> {
     let Some(bucket) = info.bucket_lock() else {
         return Ok(());
     };
     let segments_locked = request.headers.remove(X_SEGMENTS_LOCKED).is_some();
-    let is_made_of_others = ["x-static-large-object", "x-object-manifest", "x-symlink-target"]
-        .iter()
-        .any(|name| request.headers.contains_key(*name));
-    if is_made_of_others && !segments_locked {
-        return Err(reply::plain(
-            409,
-            "A container whose objects can be locked takes neither links nor large objects made of segments; use S3's \
-             multipart uploads.",
-        ));
+    if is_made_of_others(request) && !segments_locked {
+        return Err(reply::plain(409, NOT_LOCKABLE));
     }
     if let Some(default) = bucket
         .default
@@ -36,6 +32,25 @@ pub(super) fn lock_new(request: &mut ClientRequest, info: &ContainerInfo, now: T
         set_object_lock(&mut request.headers, &lock);
     }
     Ok(())
+}
+
+fn is_made_of_others(request: &ClientRequest) -> bool {
+    ["x-static-large-object", "x-object-manifest", "x-symlink-target"]
+        .iter()
+        .any(|name| request.headers.contains_key(*name))
+}
+
+/// Refuses a POST that would make of a version that can be locked a large object of segments.
+pub(super) async fn check_lockable(
+    request: &mut ClientRequest,
+    info: &ContainerInfo,
+    next: &Next,
+) -> Result<(), Response> {
+    if info.bucket_lock().is_none() || !is_made_of_others(request) {
+        return Ok(());
+    }
+    authorise_write(request, info, next).await?;
+    Err(reply::plain(409, NOT_LOCKABLE))
 }
 
 /// A POST to a version: a change of what keeps it, and of nothing else.

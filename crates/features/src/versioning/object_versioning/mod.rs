@@ -147,7 +147,7 @@ impl ObjectVersioning {
     ) -> Response {
         match (request.method.clone(), wanted) {
             (Method::POST, Some(id @ VersionId::At(_))) => locks::post_version(&asked, request, id, info, next).await,
-            (Method::POST, _) => write::post(&asked, request, next).await,
+            (Method::POST, _) => write::post(&asked, request, info, next).await,
             (Method::OPTIONS, None) => read::options(request, next).await,
             (Method::GET | Method::HEAD, wanted) => read::get_or_head(&asked, request, wanted, next).await,
             // What lies in its own place has no version, also when it is stored there again.

@@ -6,7 +6,7 @@
 //! write that is refused leaves what was there.
 
 use super::data::{read_whole, store_as, written_at};
-use super::locks::lock_new;
+use super::locks::{check_lockable, lock_new};
 use super::names::{Hidden, VersionId};
 use super::{
     Asked, DELETE_MARKER, LINK_MARK, ObjectVersioning, SOURCE, allow_hidden, authorise_write, not_kept, refused,
@@ -15,6 +15,7 @@ use super::{
 use http::header::{CONTENT_TYPE, ETAG, HeaderMap, IF_NONE_MATCH, LOCATION};
 use http::{Method, StatusCode};
 use peer::message::header_names::{X_LEAVE_MARKER, X_WRITE_LOCK};
+use request_pipeline::constraints::{PRIVATE_PARAMETER, has_private_parameter};
 use request_pipeline::{
     ClientRequest, ContainerInfo, Next, Response, reply, set_header,
     watched::{End, Watcher, watch},
@@ -333,7 +334,14 @@ pub(super) fn linked_version(asked: &Asked, link: &HeaderMap) -> VersionId {
 }
 
 /// New metadata of the link, and of the version it shows; not a new version.
-pub(super) async fn post(asked: &Asked, request: ClientRequest, next: Next) -> Response {
+pub(super) async fn post(asked: &Asked, mut request: ClientRequest, info: &ContainerInfo, next: Next) -> Response {
+    // It would make a delete marker of the version.
+    if request.header("content-type").is_some_and(has_private_parameter) {
+        return reply::html(400, PRIVATE_PARAMETER.into());
+    }
+    if let Err(refusal) = check_lockable(&mut request, info, &next).await {
+        return refusal;
+    }
     let mut again = request.without_body();
     let response = next.clone().run(request).await;
     if response.status() != StatusCode::TEMPORARY_REDIRECT {

@@ -34,13 +34,14 @@ use super::object_lock::parts;
 use super::{Done, Operation, customer_key, document, encryption, headers};
 use crate::checksum_of_parts::StoredChecksum;
 use crate::checksum_of_parts::WantedChecksum;
-use crate::error::{INTERNAL_ERROR, NO_SUCH_UPLOAD, S3Error};
+use crate::error::{INTERNAL_ERROR, INVALID_ARGUMENT, NO_SUCH_UPLOAD, S3Error};
 use crate::xml::XmlWriter;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::StreamExt;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{HeaderName, Method, StatusCode};
+use request_pipeline::constraints::{PRIVATE_PARAMETER, has_private_parameter};
 use request_pipeline::{ClientRequest, Response};
 use vocabulary::{EntityPath, PartNumbers, Timestamp};
 
@@ -69,6 +70,9 @@ pub(super) async fn create(operation: Operation<'_>) -> Done {
     let mut stored = headers::stored(&operation.request.headers)?;
     match stored.insert(CONTENT_TYPE, MARKERS_CONTENT_TYPE) {
         Some(wanted) => {
+            if wanted.to_str().is_ok_and(has_private_parameter) {
+                return Err(INVALID_ARGUMENT.saying(PRIVATE_PARAMETER));
+            }
             stored.insert(HAS_CONTENT_TYPE, HeaderValue::from_static("yes"));
             stored.insert(OBJECTS_CONTENT_TYPE, wanted);
         }
