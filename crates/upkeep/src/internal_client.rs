@@ -326,7 +326,7 @@ impl InternalClient {
 }
 
 impl InternalRequest {
-    fn unexpected(&self, status: u16, trans_id: String) -> UnexpectedStatus {
+    pub(crate) fn unexpected(&self, status: u16, trans_id: String) -> UnexpectedStatus {
         UnexpectedStatus {
             method: self.method.clone(),
             path: self.path.path(),

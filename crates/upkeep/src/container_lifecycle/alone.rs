@@ -17,11 +17,11 @@ use peer::message::ReadContainer;
 use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_RECORD_TYPE};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use vocabulary::EntityPath;
 use vocabulary::names::{RESERVED, quote};
+use vocabulary::{EntityPath, Timestamp};
 
-/// An answer with a few rows is far shorter.
-const LONGEST_ANSWER: u64 = 1 << 20;
+/// An answer with a page of rows is shorter.
+const LONGEST_ANSWER: u64 = 16 << 20;
 /// The container, its shards, and theirs.
 const MOST_CONTAINERS: usize = 8;
 
@@ -38,18 +38,63 @@ pub(super) enum MarkerStanding {
 
 /// What a container server lists of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum ListedOfKey {
-    /// Whether these versions are delete markers.
-    Versions(Vec<bool>),
+pub(super) enum ListedOfKey {
+    /// Its versions.
+    Versions(Vec<KeyVersion>),
     /// The shards that have them.
     Shards(Vec<EntityPath>),
+}
+
+/// A version, as its servers list it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KeyVersion {
+    /// In the container of versions.
+    pub(super) name: String,
+    pub(super) is_marker: bool,
+}
+
+/// Which rows of a key's versions are asked for.
+pub(super) struct VersionsAsked {
+    prefix: String,
+    /// The page begins behind this name.
+    pub(super) behind: String,
+    /// … and ends before this one.
+    end: String,
+    limit: usize,
+}
+
+impl VersionsAsked {
+    /// The first `limit`.
+    pub(super) fn of_key(key: &str, limit: usize) -> Self {
+        let prefix = format!("{RESERVED}{key}{RESERVED}");
+        Self {
+            behind: prefix.clone(),
+            prefix,
+            end: format!("{RESERVED}{key}\u{1}"),
+            limit,
+        }
+    }
+
+    /// None that is older than that: what names say decreases.
+    pub(super) fn end_behind(&mut self, key: &str, since: Timestamp) {
+        let left = 10_000_000_000_u64.saturating_sub(since.seconds());
+        self.end = format!("{RESERVED}{key}{RESERVED}{left:010}");
+    }
+
+    fn query(&self) -> String {
+        let text = |name: &str| quote(name).replace('/', "%2F");
+        let (prefix, behind, end) = (text(&self.prefix), text(&self.behind), text(&self.end));
+        let limit = self.limit;
+        format!("format=json&limit={limit}&prefix={prefix}&marker={behind}&end_marker={end}&states=listing")
+    }
 }
 
 impl Remover {
     /// Whether anything but its marker is left of a key.
     pub(super) async fn marker_standing(&self, bucket: &RuledBucket, key: &str) -> MarkerStanding {
         let (mut asked, mut next) = (BTreeSet::new(), Vec::from_iter(bucket.hidden()));
-        let mut versions = vec![];
+        let wanted = VersionsAsked::of_key(key, 2);
+        let mut are_markers = vec![];
         while let Some(container) = next.pop() {
             // Asked again it may point at itself: then its own rows count.
             let kind = match asked.insert(container.path()) {
@@ -57,7 +102,7 @@ impl Remover {
                 false => "object",
             };
             let mut answers = vec![];
-            for sent in self.ask_for_versions(&container, key, kind).await {
+            for sent in self.ask_for_versions(&container, &wanted, kind).await {
                 let place = sent.place.clone();
                 match self.listed_of_key(sent).await {
                     Ok(listed) => answers.push(listed),
@@ -68,26 +113,31 @@ impl Remover {
                 }
             }
             match agreed(answers) {
-                Some(ListedOfKey::Versions(more)) => versions.extend(more),
+                Some(ListedOfKey::Versions(rows)) => {
+                    are_markers.extend(rows.iter().map(|version| version.is_marker));
+                }
                 Some(ListedOfKey::Shards(shards)) if asked.len() + shards.len() <= MOST_CONTAINERS => {
                     next.extend(shards);
                 }
                 _ => return MarkerStanding::NotAlone,
             }
         }
-        match versions == [true] {
+        match are_markers == [true] {
             true => MarkerStanding::Alone,
             false => MarkerStanding::NotAlone,
         }
     }
 
-    async fn ask_for_versions(&self, container: &EntityPath, key: &str, kind: &'static str) -> Vec<NodeResponse> {
+    /// What each server of a container lists.
+    pub(super) async fn ask_for_versions(
+        &self,
+        container: &EntityPath,
+        wanted: &VersionsAsked,
+        kind: &'static str,
+    ) -> Vec<NodeResponse> {
         let allowed = (X_ALLOW_RESERVED_NAMES, HeaderValue::from_static("true"));
         let headers: Arc<HeaderMap> = Arc::new([allowed].into_iter().collect());
-        let prefix = format!("{RESERVED}{key}{RESERVED}");
-        let first = quote(&prefix).replace('/', "%2F");
-        let behind = quote(&format!("{RESERVED}{key}\u{1}")).replace('/', "%2F");
-        let query = format!("format=json&limit=2&prefix={first}&marker={first}&end_marker={behind}&states=listing");
+        let query = wanted.query();
         let read = |target| ReadContainer {
             query: query.clone(),
             record_type: Some(HeaderValue::from_static(kind)),
@@ -99,7 +149,7 @@ impl Remover {
             .await
     }
 
-    async fn listed_of_key(&self, sent: NodeResponse) -> Result<ListedOfKey, String> {
+    pub(super) async fn listed_of_key(&self, sent: NodeResponse) -> Result<ListedOfKey, String> {
         if !sent.is_success() {
             return Err(sent.why());
         }
@@ -116,8 +166,11 @@ impl Remover {
 fn listed(body: &[u8], are_shards: bool) -> Option<ListedOfKey> {
     let rows: Vec<BucketRow> = serde_json::from_slice(body).ok()?;
     if !are_shards {
-        let are_markers = rows.iter().map(|row| row.content_type() == DELETE_MARKER);
-        return Some(ListedOfKey::Versions(are_markers.collect()));
+        let version = |row: &BucketRow| KeyVersion {
+            name: row.name().to_owned(),
+            is_marker: row.content_type() == DELETE_MARKER,
+        };
+        return Some(ListedOfKey::Versions(rows.iter().map(version).collect()));
     }
     let shard = |row: &BucketRow| {
         let path = EntityPath::split(row.name()).ok()?;
@@ -145,8 +198,11 @@ mod tests {
     fn servers_that_differ_agree_on_nothing() {
         let marker = parsed(r#"[{"name": "m", "content_type": "application/x-deleted;swift_versions_deleted=1"}]"#);
         let version = parsed(r#"[{"name": "v", "content_type": "t"}]"#);
-        assert_eq!(marker, ListedOfKey::Versions(vec![true]));
-        assert_eq!(version, ListedOfKey::Versions(vec![false]));
+        let are_markers = |listed: &ListedOfKey| match listed {
+            ListedOfKey::Versions(versions) => versions.iter().map(|version| version.is_marker).collect(),
+            ListedOfKey::Shards(_) => vec![],
+        };
+        assert_eq!((are_markers(&marker), are_markers(&version)), (vec![true], vec![false]));
         let all = |answers: &[&ListedOfKey]| agreed(answers.iter().copied().cloned().collect());
         assert_eq!(all(&[&marker, &marker, &marker]), Some(marker.clone()));
         for differing in [[&version, &marker, &marker], [&marker, &marker, &parsed("[]")]] {

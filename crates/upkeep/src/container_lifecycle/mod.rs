@@ -25,6 +25,7 @@ mod agreed;
 mod alone;
 mod bucket;
 mod clocks;
+mod listed_alike;
 mod newer;
 mod remove;
 mod remover;

@@ -2,13 +2,14 @@
 //!
 //! A manifest that is stored again (what had no version and was kept as one, a version whose ACL was changed) names the
 //! parts of the upload that made the first one.
-//! Always holds: of a version that has such a twin no parts are deleted; a version that cannot be looked at is an
-//! error, so that its parts stay.
+//! Always holds: of a version that has such a twin no parts are deleted; a version that cannot be looked at, and servers
+//! that do not list the same ones (`listed_alike.rs`), are an error, so that its parts stay.
 
 use super::remove::DueObject;
-use super::remover::{DueUpload, Remover, RuledBucket, UPLOAD_OF_OBJECT};
-use super::rows::{BucketRow, PageMarker};
+use super::remover::{DueUpload, Remover, RuledBucket, UPLOAD_OF_OBJECT, VERSION_ID};
+use super::rows::{BucketRow, NULL, PageMarker};
 use crate::internal_client::UnexpectedStatus;
+use http::{HeaderMap, HeaderValue};
 use vocabulary::names::quote;
 
 impl Remover {
@@ -27,20 +28,36 @@ impl Remover {
             for row in rows.iter().filter(|row| may_be_twin(row, due)) {
                 let query = format!("version-id={}", quote(row.version_id()));
                 let found = self.look_at(bucket, upload, query).await?;
-                let made_by = found.headers().get(UPLOAD_OF_OBJECT);
-                if made_by.is_some_and(|made_by| made_by.as_bytes() == upload.id.as_bytes()) {
+                if is_made_by(found.headers(), upload) {
                     return Ok(true);
                 }
             }
             let Some(last) = rows.last().filter(|last| last.name() == upload.key) else {
-                return Ok(false);
+                break;
             };
             behind = PageMarker {
                 name: last.name().to_owned(),
                 version: last.version_id().to_owned(),
             };
         }
+        let shown = self.look_at(bucket, upload, String::new()).await?;
+        if is_other(shown.headers(), due) && is_made_by(shown.headers(), upload) {
+            return Ok(true);
+        }
+        self.check_listed_alike(bucket, &upload.key, None).await?;
+        Ok(false)
     }
+}
+
+fn is_made_by(found: &HeaderMap, upload: &DueUpload) -> bool {
+    let made_by = found.get(UPLOAD_OF_OBJECT);
+    made_by.is_some_and(|made_by| made_by.as_bytes() == upload.id.as_bytes())
+}
+
+/// Whether what the key shows is not the version that is due.
+fn is_other(shown: &HeaderMap, due: &DueObject) -> bool {
+    let id = shown.get(VERSION_ID).map_or(NULL.as_bytes(), HeaderValue::as_bytes);
+    id != due.version_id.as_bytes()
 }
 
 fn may_be_twin(row: &BucketRow, due: &DueObject) -> bool {
