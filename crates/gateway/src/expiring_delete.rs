@@ -3,8 +3,8 @@
 //! An object server knows its own version only: one that was away while a client extended the object's life would leave
 //! a tombstone that wins over the change. So all primaries are asked first what they have, and it is the newest of that
 //! which must expire at the given time.
-//! Always holds: nothing is deleted unless a quorum of the primaries has said what it has, nor what an object lock holds by
-//! what any of them says.
+//! Always holds: nothing is deleted unless a quorum of the primaries has said what it has, nor what an object
+//! lock holds by what any of them says.
 //! Deliberately absent: the deletion itself (`object.rs`), each server's own look at the condition.
 
 use crate::backend::{Question, Reply, context_of, target};

@@ -64,8 +64,8 @@ impl Info {
         entries == 0 && self.delete_timestamp > self.put_timestamp
     }
 
-    /// Of an account: deleted by a client, and left to the reaper with what it has. A server that was away then learns the
-    /// time by replication, and not the status.
+    /// Of an account: deleted by a client, and left to the reaper with what it has. A server that was away then learns
+    /// the time by replication, and not the status.
     pub fn is_marked_deleted(&self) -> bool {
         self.status == DELETED || self.delete_timestamp > self.put_timestamp
     }

@@ -14,7 +14,8 @@ use vocabulary::metadata::Entity;
 /// In OpenStack's words.
 pub const PRIVATE_PARAMETER: &str = "Invalid Content-Type, swift_* is not a valid parameter name.";
 
-/// Whether a content type has a parameter that Swift keeps for itself, as sizes of large objects and delete markers are told.
+/// Whether a content type has a parameter that Swift keeps for itself: sizes of large objects, and delete markers, are
+/// known by these.
 pub fn has_private_parameter(content_type: &str) -> bool {
     content_type
         .split(';')

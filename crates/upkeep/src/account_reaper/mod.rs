@@ -3,9 +3,9 @@
 //! A deleted account is only marked so. After a while the servers of its primaries delete what it has:
 //! each takes some of its containers, chosen by a hash, deletes their objects and then the container, and
 //! goes on although something cannot be deleted. When all has gone, replication reclaims the database.
-//! Always holds: an account is reaped only while its database says that it is deleted, by its status or by its times, and
-//! only by its primaries; a container is deleted only after all that it lists; whatever is left is tried again in the next pass; versions that
-//! S3's object lock holds stay until that ends.
+//! Always holds: an account is reaped only while its database says that it is deleted, by its status or by its times,
+//! and only by its primaries; a container is deleted only after all that it lists; whatever is left is tried again in
+//! the next pass; versions that S3's object lock holds stay until that ends.
 //! Deliberately absent: marking (the account server's), reclaiming (the account-replicator's).
 //! Tests: `tests/interop/test_account_reaper.py`.
 

@@ -7,9 +7,9 @@
 //! What was found out of a version is kept for the next uploads of its key, so that many uploads of a key with many
 //! versions cost the sum of both. A look takes about a page of versions and may be gone on with: what has come since is
 //! looked at then, too.
-//! Always holds: a version that cannot be looked at is an error, so that its parts stay, and so are servers that do not list
-//! the same versions (`listed_alike.rs`); what may be overwritten (what
-//! has no version) and what was not found is looked at again each time; memory is bounded.
+//! Always holds: a version that cannot be looked at is an error, so that its parts stay, and so are servers that do not
+//! list the same versions (`listed_alike.rs`); what may be overwritten (what has no version) and what was not found is
+//! looked at again each time; memory is bounded.
 
 use super::remover::{DueUpload, HeldKeyLock, Remover, RuledBucket, UPLOAD_OF_OBJECT, look};
 use super::rows::{BucketRow, PageMarker};

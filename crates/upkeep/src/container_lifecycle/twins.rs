@@ -2,8 +2,8 @@
 //!
 //! A manifest that is stored again (what had no version and was kept as one, a version whose ACL was changed) names the
 //! parts of the upload that made the first one.
-//! Always holds: of a version that has such a twin no parts are deleted; a version that cannot be looked at, and servers
-//! that do not list the same ones (`listed_alike.rs`), are an error, so that its parts stay.
+//! Always holds: of a version that has such a twin no parts are deleted; a version that cannot be looked at, and
+//! servers that do not list the same ones (`listed_alike.rs`), are an error, so that its parts stay.
 
 use super::remove::DueObject;
 use super::remover::{DueUpload, Remover, RuledBucket, UPLOAD_OF_OBJECT, VERSION_ID};

@@ -1,10 +1,9 @@
 //! `DELETE …?multipart-manifest=delete&async=on`: the manifest goes now, its segments when the expirer comes by.
 //!
 //! Every segment becomes a task in the expirer's queue, as objects that expire do, with a content type of its
-//! own. Always holds: the client may delete in the container of the segments, and in that of the manifest, and neither is of
-//! a bucket with object lock;
-//! the tasks are stored before the manifest is deleted; all of them are in one container, and none is a
-//! large object itself.
+//! own. Always holds: the client may delete in the container of the segments, and in that of the manifest, and
+//! neither is of a bucket with object lock; the tasks are stored before the manifest is deleted; all of them are in one
+//! container, and none is a large object itself.
 
 use super::delete::segments;
 use super::manifest::Content;

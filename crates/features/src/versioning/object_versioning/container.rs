@@ -1,8 +1,8 @@
 //! PUT, POST, DELETE, GET and HEAD of containers that have versions, or get them.
 //!
 //! Always holds: the hidden container exists before the metadata that names it; a container goes only when no version
-//! is left, and after its hidden one, whatever its own rows say. A gateway that dies between the two leaves a container whose writes fail until it
-//! is deleted again, or its versions are switched on.
+//! is left, and after its hidden one, whatever its own rows say. A gateway that dies between the two leaves a container
+//! whose writes fail until it is deleted again, or its versions are switched on.
 
 use super::listing::{self, SWITCH};
 use super::names::Hidden;
@@ -183,8 +183,8 @@ async fn make_in(
     }
 }
 
-/// Deletes the hidden container, then the other; makes the hidden one again where either stays, as some of its servers may
-/// have deleted it.
+/// Deletes the hidden container, then the other; makes the hidden one again where either stays, as some of its servers
+/// may have deleted it.
 async fn remove_both(request: ClientRequest, hidden: Hidden, policy: Option<String>, next: Next) -> Response {
     let mut remove = request
         .subrequest(Method::DELETE, hidden.container(), SOURCE)
@@ -244,8 +244,8 @@ mod tests {
     use vocabulary::Policies;
     use world::World;
 
-    /// What the servers of the versions' container, and those of the visible one, answer to a deletion, and how many rows
-    /// a look finds.
+    /// What the servers of the versions' container, and those of the visible one, answer to a deletion, and how many
+    /// rows a look finds.
     #[derive(Clone, Copy)]
     struct Servers {
         hidden: (u16, &'static str),
