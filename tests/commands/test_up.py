@@ -12,6 +12,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from harness import disk
 from harness.client import KEYS, Client
 from harness.martlet_up import MartletUp
 from harness.places import openstack_command
@@ -39,6 +40,24 @@ def test_a_first_start_makes_a_cluster_an_operator_recognises(up):
         output = run(openstack_command(up.etc, "swift-ring-builder", up.etc / f"{ring}.builder"), check=False)
         assert "1024 partitions, 3.000000 replicas" in output.stdout and "4 devices" in output.stdout, output.stdout + output.stderr
     until(lambda: "testing" in up.log(), what="the accounts it made")
+
+
+def test_data_without_their_configuration_are_left_alone(up):
+    """New path secrets would find nothing of it, and upkeep would rearrange it all."""
+    up.start()
+    client = Client(up.auth_url)
+    client.put("c")
+    client.put("c", "o", body=b"kept")
+    assert up.stop() == 0
+    before = dict(disk.contents(up.srv))
+    up.etc.rename(up.root / "aside")
+    up.launch()
+    until(lambda: not up.alive(), what="the refusal")
+    assert "put" in up.log() and "nothing was changed" in up.log() and not up.etc.exists()
+    assert dict(disk.contents(up.srv)) == before
+    (up.root / "aside").rename(up.etc)
+    up.start()
+    assert Client(up.auth_url).get("c", "o") == b"kept"
 
 
 def test_every_user_logs_in(up):

@@ -1,14 +1,15 @@
 //! The first start of `martlet up`: configuration, rings and builders for a new cluster.
 //!
 //! Always holds: `DIR/etc` appears whole or not at all (it is written beside its place, synced and
-//! renamed), so that an interrupted first start is simply repeated and the path secrets of data that
-//! exists are never made anew.
+//! renamed), so that an interrupted first start is simply repeated; the path secrets of data that
+//! exists are never made anew: a directory with data and without `etc` is refused.
 
 use crate::cli::Up;
 use crate::failure::CommandFailure;
 use placement::{Device, Ring, RingBuilder};
 use settings::tempauth::TempAuthUser;
 use settings::write::{self, NewCluster};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use world::World;
@@ -41,6 +42,7 @@ struct Shape {
 /// Makes `etc` (complete) and the device directories (each of which may exist).
 pub fn make_cluster(world: &World, up: &Up, bind: SocketAddr, etc: &Path, srv: &Path) -> Result<(), CommandFailure> {
     let shape = Shape::chosen(up)?;
+    refuse_data(etc, srv)?;
     for number in 1..=shape.devices {
         let device = srv.join(device_name(number));
         std::fs::create_dir_all(&device).map_err(CommandFailure::io("create", &device))?;
@@ -52,6 +54,39 @@ pub fn make_cluster(world: &World, up: &Up, bind: SocketAddr, etc: &Path, srv: &
     sync_directory(&draft)?;
     std::fs::rename(&draft, etc).map_err(CommandFailure::io("put in place", etc))?;
     sync_directory(etc.parent().unwrap_or(etc))
+}
+
+/// Without its secrets nothing of it could be found, and upkeep would take it for what does not belong there.
+fn refuse_data(etc: &Path, srv: &Path) -> Result<(), CommandFailure> {
+    let Some(data) = data_below(srv).map_err(CommandFailure::io("list", srv))? else {
+        return Ok(());
+    };
+    let (etc, data) = (etc.display(), data.display());
+    Err(CommandFailure::Unsafe(format!(
+        "{data} has data of a cluster, and {etc}, with its path secrets and rings, is gone: put {etc} back, or choose \
+         another --dir; nothing was changed"
+    )))
+}
+
+/// What servers make on a device, if any is there.
+fn data_below(srv: &Path) -> std::io::Result<Option<PathBuf>> {
+    for device in entries(srv)? {
+        for entry in entries(&device)? {
+            let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if matches!(name, "accounts" | "containers") || name.starts_with("objects") {
+                return Ok(Some(entry));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn entries(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    match std::fs::read_dir(directory) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(vec![]),
+        Err(error) => Err(error),
+    }
 }
 
 /// `sdb1`, `sdb2`, …: names like those of Swift's all-in-one set-up.
