@@ -22,6 +22,7 @@
 use crate::device::StorageDevice;
 use crate::error::FsError;
 use parking_lot::Mutex;
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +32,11 @@ use world::files::{File, Purpose, read_bytes_at};
 
 /// How the files are called. Sweeps take them for files of other programs and remove them when they have become old.
 const PREFIX: &str = ".updates-";
+
+/// Whether a temporary file of this name is a log of intents: what is under way on its device, of any process.
+pub fn is_log(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
+}
 /// As all that waits in Swift: comparisons of drives pass over it.
 const ENDING: &str = ".pending";
 const UNIT: usize = 1024;

@@ -5,6 +5,7 @@
 
 use crate::row::spell;
 use crate::{DeviceRoot, Error, Kind, Location, connection, known_schemas};
+use durable_fs::intent_log;
 use rusqlite::Connection;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -61,9 +62,12 @@ pub fn sweep(device: &DeviceRoot) -> usize {
     remove_abandoned(device, ours)
 }
 
-/// Removes what has lain among the temporary files of `device` since before `before`, whosever it is; how many.
+/// Removes what has lain among the temporary files of `device` since before `before`, of any program, but for the
+/// object servers' logs of rows that are under way; how many.
 pub fn sweep_forgotten(device: &DeviceRoot, before: Timestamp) -> usize {
-    remove_abandoned(device, |_, path| is_older(device, path, before))
+    remove_abandoned(device, |name, path| {
+        !intent_log::is_log(name) && is_older(device, path, before)
+    })
 }
 
 /// Removes copies of whole databases on `device` that came before `before` and that no request has put to use: their
@@ -207,5 +211,15 @@ mod tests {
             3
         );
         assert_eq!(std::fs::read_dir(&tmp).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn rows_under_way_stay() {
+        let device = tempfile::tempdir().unwrap();
+        let log = device.path().join("tmp/.updates-0123456789abcdef.pending");
+        std::fs::create_dir(device.path().join("tmp")).unwrap();
+        std::fs::write(&log, "x").unwrap();
+        let swept = sweep_forgotten(&device.path().into(), Timestamp::from_seconds(9_000_000_000));
+        assert_eq!((swept, log.exists()), (0, true));
     }
 }
