@@ -173,9 +173,25 @@ impl ContainerUpdater {
             refusing: Some(info.account.clone()),
             ..ContainerReport::of(hash, (0, 1))
         };
+        let path = path_of(&info);
+        let place = self
+            .accounts
+            .hash
+            .container(&path.account, path.container.as_deref().unwrap_or_default());
+        if place != hash {
+            let why = "the database is not in its place; left alone: do all nodes have the same swift.conf?";
+            self.peer_failures.note_item(path.path(), why);
+            return refused;
+        }
         match self.send(&info).await {
             Reply::Taken => {}
             Reply::Refused => return refused,
+            Reply::NoAccount if info.object_count > 0 => {
+                let path = path_of(&info).path();
+                let why = "no server knows its account; it stays, as it has objects: do all nodes have the same rings?";
+                self.peer_failures.note_item(path, why);
+                return refused;
+            }
             Reply::NoAccount => {
                 let aside = device.run(move || broker.set_aside("no account replicas exist"));
                 aside.await;
@@ -197,9 +213,7 @@ impl ContainerUpdater {
     }
 
     async fn send(&self, info: &Info) -> Reply {
-        let container = info.container.clone().unwrap_or_default();
-        let account = EntityPath::account(info.account.clone());
-        let path = account.with_container(container);
+        let (account, path) = (EntityPath::account(info.account.clone()), path_of(info));
         let (what, context) = (path.path(), context_of(NAME));
         let update = |target| update(target, info);
         let responses = self
@@ -230,6 +244,11 @@ impl ContainerUpdater {
             false => Reply::Refused,
         }
     }
+}
+
+fn path_of(info: &Info) -> EntityPath {
+    let account = EntityPath::account(info.account.clone());
+    account.with_container(info.container.clone().unwrap_or_default())
 }
 
 /// No server is silent or answers anything else.

@@ -45,15 +45,18 @@ impl Site {
 fn container(device: &Path, account: &str, name: &str) -> Broker {
     let hash = HashPrefix::new("a", "b").unwrap().container(account, name);
     let location = Location::new(device, Kind::Container, hash.partition(4), hash);
-    let new = NewDatabase {
+    Broker::create(location, &new_container(account, name)).unwrap()
+}
+
+fn new_container(account: &str, name: &str) -> NewDatabase {
+    NewDatabase {
         account: account.into(),
         container: Some(name.into()),
         put_timestamp: Timestamp::from_seconds(1_700_000_000),
         created_at: Timestamp::from_seconds(1_700_000_000),
         policy: PolicyIndex(0),
         unique: name.into(),
-    };
-    Broker::create(location, &new).unwrap()
+    }
 }
 
 fn add(broker: &Broker, name: &str, size: u64) {
@@ -183,6 +186,33 @@ async fn a_container_whose_account_nobody_knows_is_quarantined() {
     let aside = site.device().join("quarantined/containers");
     assert_eq!(std::fs::read_dir(aside).unwrap().count(), 1);
     assert_eq!(pass(&mut site.updater).await, (0, 0));
+}
+
+/// Its account may be on servers that another ring names.
+#[tokio::test]
+async fn a_container_with_objects_stays_where_it_is() {
+    let mut site = Site::new(Duration::ZERO);
+    let broker = container(&site.device(), "AUTH_t", "c");
+    add(&broker, "o", 1);
+    for device in ["sd0", "sd1", "sd2"] {
+        site.fake.refusing.lock().insert(device.into(), (404, None));
+    }
+    assert_eq!(pass(&mut site.updater).await, (0, 1));
+    assert!(broker.location().db_file().exists());
+}
+
+/// As by the secrets of another cluster.
+#[tokio::test]
+async fn a_container_in_a_foreign_place_is_left_alone() {
+    let mut site = Site::new(Duration::ZERO);
+    let hash = HashPrefix::new("other", "secrets").unwrap().container("AUTH_t", "c");
+    let location = Location::new(site.device(), Kind::Container, hash.partition(4), hash);
+    let broker = Broker::create(location, &new_container("AUTH_t", "c")).unwrap();
+    for device in ["sd0", "sd1", "sd2"] {
+        site.fake.refusing.lock().insert(device.into(), (404, None));
+    }
+    assert_eq!(pass(&mut site.updater).await, (0, 1));
+    assert!(broker.location().db_file().exists() && site.fake.lines().is_empty());
 }
 
 #[tokio::test]
