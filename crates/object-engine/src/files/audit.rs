@@ -266,8 +266,8 @@ impl ObjectAudit {
     }
 
     /// Removes an object with all its files and leaves no tombstone: for what no listing has known for
-    /// longer than tombstones last.
-    pub fn remove(&self, place: &AuditPlace) -> Result<(), EngineError> {
+    /// longer than tombstones last. What is newer than `newest`, written since it was looked at, stays.
+    pub fn remove(&self, place: &AuditPlace, newest: Timestamp) -> Result<(), EngineError> {
         self.state.ready()?;
         announce(&self.state, &place.directory)?;
         let failed = |error| self.state.io("remove the files in", &place.directory, error);
@@ -279,8 +279,14 @@ impl ObjectAudit {
         directory
             .list(&mut |name| names.extend(name.to_str().map(str::to_owned)))
             .map_err(failed)?;
-        for name in names {
-            match directory.remove(&name) {
+        let is_newer = |name: &str| {
+            let written = name
+                .rsplit_once('.')
+                .and_then(|(time, _)| time.parse::<Timestamp>().ok());
+            written.is_some_and(|written| written > newest)
+        };
+        for name in names.iter().filter(|name| !is_newer(name)) {
+            match directory.remove(name) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
                 _ => {}
             }

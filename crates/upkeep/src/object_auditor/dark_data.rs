@@ -1,7 +1,8 @@
 //! The watcher `swift#dark_data`: objects that no container lists.
 //!
 //! An object is dark when every primary of its container has answered and none lists it. Whatever else
-//! is the case, it is left in peace: one server that does not answer makes everything unknown.
+//! is the case, it is left in peace: one server that does not answer makes everything unknown, and so does one whose
+//! database is newer than the object, or of another policy.
 //! Always holds: objects younger than `grace_age` are not asked about; shards are followed where the
 //! container names them.
 //! Deliberately absent: doing something about it; that is the auditor's.
@@ -9,9 +10,9 @@
 use crate::RingClient;
 use crate::ring_client::{context_of, target};
 use futures_util::future::join_all;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use peer::message::ReadContainer;
-use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_RECORD_TYPE};
+use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_BACKEND_TIMESTAMP, X_POLICY_INDEX, X_RECORD_TYPE};
 use peer::{Call, Response};
 use placement::Device;
 use serde_json::Value;
@@ -19,7 +20,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::names::quote;
-use vocabulary::{EntityPath, Partition, Timestamp};
+use vocabulary::{EntityPath, Partition, PolicyIndex, Timestamp};
 use world::World;
 
 /// An answer with one row is far shorter.
@@ -86,7 +87,7 @@ impl DarkData {
     }
 
     /// What containers say of an object.
-    pub(super) async fn look(&self, name: &str, newest: Timestamp) -> Listedness {
+    pub(super) async fn look(&self, name: &str, newest: Timestamp, policy: PolicyIndex) -> Listedness {
         let known_after = newest.as_f64() + self.grace_age.as_secs_f64();
         if known_after >= self.world.clock.now().as_f64() {
             return Listedness::Listed;
@@ -98,8 +99,14 @@ impl DarkData {
                 container: Some(container),
                 object: Some(object),
             }) => {
-                self.ask(EntityPath::account(account).with_container(container), &object)
-                    .await
+                let container = EntityPath::account(account).with_container(container);
+                let newest = Some(newest);
+                let asked = AskedAbout {
+                    object: &object,
+                    newest,
+                    policy,
+                };
+                self.ask(container, asked).await
             }
             _ => Listedness::Unknown,
         }
@@ -121,8 +128,9 @@ impl DarkData {
         (self.unknown, self.okay, self.dark) = (0, 0, 0);
     }
 
-    async fn ask(&self, container: EntityPath, object: &str) -> Listedness {
+    async fn ask(&self, container: EntityPath, about: AskedAbout<'_>) -> Listedness {
         let (mut asked, mut next) = (BTreeSet::new(), vec![container]);
+        let mut is_shard = false;
         for _ in 0..DEEPEST {
             let mut shards = vec![];
             for container in std::mem::take(&mut next) {
@@ -131,7 +139,10 @@ impl DarkData {
                     true => "auto",
                     false => "object",
                 };
-                for answer in self.ask_primaries(&container, object, kind).await {
+                // Shards are made of rows that were there before.
+                let newest = about.newest.filter(|_| !is_shard);
+                let about = AskedAbout { newest, ..about };
+                for answer in self.ask_primaries(&container, about, kind).await {
                     match answer {
                         None => return Listedness::Unknown,
                         Some(ContainerAnswer::Listed) => return Listedness::Listed,
@@ -144,7 +155,7 @@ impl DarkData {
             if shards.is_empty() {
                 return Listedness::Unlisted;
             }
-            next = shards;
+            (next, is_shard) = (shards, true);
         }
         Listedness::Unknown
     }
@@ -153,7 +164,7 @@ impl DarkData {
     async fn ask_primaries(
         &self,
         container: &EntityPath,
-        object: &str,
+        about: AskedAbout<'_>,
         kind: &'static str,
     ) -> Vec<Option<ContainerAnswer>> {
         let ring = self.containers.ring.load_full();
@@ -165,7 +176,7 @@ impl DarkData {
         let path = Arc::new(container.clone());
         let calls = primaries
             .iter()
-            .map(|device| self.ask_one(device, partition, path.clone(), object, kind));
+            .map(|device| self.ask_one(device, partition, path.clone(), about, kind));
         let mut answers = join_all(calls).await;
         answers.sort_by_key(|answer| !matches!(answer, Some(ContainerAnswer::Listed)));
         answers
@@ -176,13 +187,13 @@ impl DarkData {
         device: &Device,
         partition: Partition,
         path: Arc<EntityPath>,
-        object: &str,
+        about: AskedAbout<'_>,
         kind: &'static str,
     ) -> Option<ContainerAnswer> {
         // Versions have reserved names.
         let allowed = (X_ALLOW_RESERVED_NAMES, HeaderValue::from_static("true"));
         let headers: HeaderMap = [allowed].into_iter().collect();
-        let name = quote(object);
+        let name = quote(about.object);
         let read = ReadContainer {
             query: format!("format=json&prefix={name}&limit=1&includes={name}&states=listing"),
             record_type: Some(HeaderValue::from_static(kind)),
@@ -197,7 +208,40 @@ impl DarkData {
             .send(&device.ip, device.port, call, self.containers.timeouts);
         let patience = self.containers.timeouts.response;
         let response = sent.await.ok().filter(|response| response.status().is_success())?;
-        self.world.timeout(patience, understand(response, object)).await.ok()?
+        let may_know = about.may_know(response.headers());
+        let answer = self
+            .world
+            .timeout(patience, understand(response, about.object))
+            .await
+            .ok()??;
+        match answer {
+            ContainerAnswer::Unlisted if !may_know => None,
+            answer => Some(answer),
+        }
+    }
+}
+
+/// The object that is asked about.
+#[derive(Clone, Copy)]
+struct AskedAbout<'a> {
+    object: &'a str,
+    /// When it was written; nothing where that does not count.
+    newest: Option<Timestamp>,
+    policy: PolicyIndex,
+}
+
+impl AskedAbout<'_> {
+    /// Whether a database that lists no such object could: not one that was made since the object was written, as
+    /// another may have its rows, nor one of another policy, whose reconciler has the object still to move.
+    fn may_know(&self, container: &HeaderMap) -> bool {
+        let text = |name: HeaderName| container.get(name)?.to_str().ok();
+        let made = text(X_BACKEND_TIMESTAMP).and_then(|at| at.parse().ok());
+        let is_older = match (made, self.newest) {
+            (_, None) => true,
+            (made, Some(newest)) => made.is_some_and(|made: Timestamp| made <= newest),
+        };
+        let policy = text(X_POLICY_INDEX).and_then(|policy| policy.parse().ok());
+        is_older && policy == Some(self.policy.0)
     }
 }
 

@@ -133,7 +133,7 @@ async fn watch(
     let Some(watcher) = &auditor.dark_data else {
         return (None, AuditVerdict::Fine);
     };
-    let listed = watcher.look(&object.name, object.newest).await;
+    let listed = watcher.look(&object.name, object.newest, place.policy).await;
     if listed != Listedness::Unlisted {
         return (Some(listed), AuditVerdict::Fine);
     }
@@ -151,7 +151,9 @@ async fn watch(
         }
         DarkDataAction::Delete => {
             tracing::info!("deleting dark data {} ({name})", place.directory.display());
-            (device.run(move |audit| audit.remove(&at)).await, AuditVerdict::Fine)
+            let newest = object.newest;
+            let removed = device.run(move |audit| audit.remove(&at, newest));
+            (removed.await, AuditVerdict::Fine)
         }
         DarkDataAction::Quarantine => {
             tracing::info!("quarantining dark data {name}");

@@ -25,6 +25,8 @@ pub struct Fake {
     pub refusing: Mutex<HashMap<String, (u16, Option<String>)>>,
     /// What a device answers to GET.
     pub listing: Mutex<HashMap<String, (u16, String)>>,
+    /// The headers of that.
+    pub listing_headers: Mutex<Vec<(&'static str, &'static str)>>,
 }
 
 #[async_trait::async_trait]
@@ -44,6 +46,9 @@ impl Service for Fake {
         if let Some((status, text)) = self.listing.lock().get(&*target.device).cloned() {
             *response.body_mut() = Body::whole(text);
             *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+            for (name, value) in &*self.listing_headers.lock() {
+                response.headers_mut().insert(*name, value.parse().unwrap());
+            }
             return response;
         }
         let (status, location) = match self.refusing.lock().get(&*target.device) {
