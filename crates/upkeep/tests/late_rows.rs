@@ -264,6 +264,10 @@ async fn an_object_whose_row_is_on_its_way_is_not_dark() {
     let site = Site::new();
     site.send("PUT", "o", 100, &[("content-type", "x/y")]).await;
     let fake = Arc::new(Fake::default());
+    *fake.listing_headers.lock() = vec![
+        ("x-backend-timestamp", "0000000001.00000"),
+        ("x-backend-storage-policy-index", "0"),
+    ];
     for device in ["sd0", "sd1", "sd2"] {
         fake.listing.lock().insert(device.into(), (200, "[]".into()));
     }
