@@ -58,8 +58,11 @@ pub(crate) fn builder(bytes: &[u8]) {
         return;
     };
     let written = builder.to_bytes();
-    let again = RingBuilder::from_bytes(&written);
-    assert_eq!(again.ok().map(|again| again.to_bytes()), Some(written));
+    match RingBuilder::from_bytes(&written) {
+        Ok(again) => assert_eq!(again.to_bytes(), written),
+        // A set in a field without a meaning is written in a form that is refused.
+        Err(error) => assert!(error.to_string().contains("__builtin__.set"), "{error}"),
+    }
     let is_finite = |ring: &RingData| ring.devices().all(|device| device.weight.is_finite());
     if let Some(ring) = builder.to_ring().ok().filter(is_finite) {
         let read = RingData::from_bytes(&ring.to_bytes_v2());
