@@ -10,8 +10,8 @@ mod support;
 
 use object_engine::conformance::{at, commit, key};
 use object_engine::{
-    FilesConfig, FilesEngine, MetadataUpdate, ObjectAudit, ObjectEngine, ObjectMetadata, PartitionKey, Rehash, Replica,
-    SuffixHashes,
+    AuditPlace, FilesConfig, FilesEngine, MetadataUpdate, ObjectAudit, ObjectEngine, ObjectMetadata, PartitionKey,
+    Rehash, Replica, SuffixHashes,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -274,6 +274,27 @@ fn what_may_go_is_announced_by_the_auditor() {
     let impatient = ObjectAudit::new(config, secrets(), Duration::ZERO, World::real());
     impatient.recheck(PolicyIndex::LEGACY, Partition(7), &suffix).unwrap();
     assert_eq!(hashes(&engine, 7).0, 1);
+}
+
+/// The watcher of dark data has asked container servers meanwhile.
+#[test]
+fn what_was_written_since_the_look_is_not_removed() {
+    let place = tempfile::tempdir().unwrap();
+    let engine = engine(place.path());
+    let hash = key("/a/c/o").hash;
+    put(&engine, "/a/c/o", at(2));
+    let object = AuditPlace {
+        policy: PolicyIndex::LEGACY,
+        partition: Partition(7),
+        hash,
+        directory: place
+            .path()
+            .join(format!("sda/objects/7/{}/{}", hash.suffix(), hash.hex())),
+    };
+    for (newest, stays) in [(at(1), true), (at(2), false)] {
+        audit(place.path()).remove(&object, newest).unwrap();
+        assert_eq!(object.directory.exists(), stays, "{newest}");
+    }
 }
 
 fn secrets() -> HashPrefix {

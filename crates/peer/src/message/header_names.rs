@@ -85,6 +85,8 @@ names! {
     X_UPLOAD_REOPENED = "x-object-sysmeta-s3api-upload-reopened";
     /// The tags that S3's clients gave an object.
     X_OBJECT_TAGS = "x-object-transient-sysmeta-s3api-tags";
+    /// The lock of a bucket, among its container's headers (`vocabulary::object_lock`).
+    X_BUCKET_LOCK = "x-container-sysmeta-s3api-object-lock";
     /// Until when an object is retained (`vocabulary::object_lock`).
     X_OBJECT_RETENTION = "x-object-transient-sysmeta-s3api-retention";
     /// Whether an object is under legal hold.

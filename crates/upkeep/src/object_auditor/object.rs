@@ -140,7 +140,7 @@ async fn watch(
     let is_held = object_engine::rules::lock_of(&object.metadata).is_held(auditor.state.world().clock.now(), false);
     if is_held && watcher.action() != DarkDataAction::Log {
         let name = &object.name;
-        tracing::warn!("dark data {name} stays, as an object lock holds it; write the object again to have it listed");
+        tracing::warn!("dark data {name} stays, as an object lock holds it");
         return (Some(listed), AuditVerdict::Fine);
     }
     let (name, at) = (object.name.clone(), place.clone());

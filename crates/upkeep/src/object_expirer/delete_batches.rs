@@ -21,7 +21,7 @@ use futures_util::StreamExt;
 use futures_util::stream::iter;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use peer::deletes::{self, CheckedDelete, MAX_STATUSES, OneDelete};
-use peer::message::header_names::{X_POLICY_INDEX, X_SHARDING_STATE};
+use peer::message::header_names::{X_BUCKET_LOCK, X_POLICY_INDEX, X_SHARDING_STATE};
 use peer::message::{DeleteObject, DeleteObjects, HeaderField, RowTargets, UpdateNode, UpdateTargets};
 use peer::{Body, Call, PartitionTarget, PeerError, Peers, Response, Target, Timeouts};
 use placement::{Device, Ring};
@@ -31,8 +31,6 @@ use std::time::Duration;
 use vocabulary::object_lock::bucket_of;
 use vocabulary::{EntityPath, HashPrefix, Partition, PolicyIndex, Timestamp};
 
-/// [`BUCKET_LOCK`](vocabulary::object_lock::BUCKET_LOCK), as containers have it.
-const LOCK_OF_BUCKET: HeaderName = HeaderName::from_static("x-container-sysmeta-s3api-object-lock");
 /// How long the answer to an empty batch is waited for, while everything waits.
 const QUESTION: Duration = Duration::from_secs(5);
 
@@ -366,7 +364,7 @@ fn texts(headers: HeaderMap) -> Vec<(String, String)> {
 }
 
 fn has_lock(bucket: &Response) -> bool {
-    let lock = bucket.headers().get(LOCK_OF_BUCKET);
+    let lock = bucket.headers().get(X_BUCKET_LOCK);
     lock.is_some_and(|lock| !lock.is_empty())
 }
 

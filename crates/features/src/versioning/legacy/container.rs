@@ -8,14 +8,13 @@
 use super::super::object_versioning::{BOTH_MODES, SWITCH};
 use super::{HISTORY, STACK};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use peer::message::header_names::X_BUCKET_LOCK;
 use request_pipeline::{ClientRequest, Next, Response, is_true, reply};
 
 const VERSIONS: HeaderName = HeaderName::from_static("x-versions-location");
 const OF_HISTORY: HeaderName = HeaderName::from_static("x-history-location");
 const REMOVALS: [&str; 2] = ["x-remove-versions-location", "x-remove-history-location"];
 const STORED_LOCATION: HeaderName = HeaderName::from_static("x-container-sysmeta-versions-location");
-/// The lock of a bucket that the request makes.
-const NEW_LOCK: HeaderName = HeaderName::from_static("x-container-sysmeta-s3api-object-lock");
 const STORED_MODE: HeaderName = HeaderName::from_static("x-container-sysmeta-versions-mode");
 
 /// Answers a PUT or POST of a container.
@@ -43,7 +42,7 @@ pub(super) async fn write(allowed: bool, mut request: ClientRequest, next: Next)
 
 /// Whether the container is a bucket with an object lock, which its older writes would pass by.
 async fn is_locked(request: &ClientRequest, next: &Next) -> bool {
-    if request.headers.contains_key(NEW_LOCK) {
+    if request.headers.contains_key(X_BUCKET_LOCK) {
         return true;
     }
     let Some(entity) = request.entity.as_deref() else {

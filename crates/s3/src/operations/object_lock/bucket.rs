@@ -6,13 +6,14 @@
 
 use super::super::bucket::empty;
 use super::super::{Done, Operation, document};
-use super::headers::{BUCKET_LOCK as STORED, VERSIONS, enable};
+use super::headers::{VERSIONS, enable};
 use crate::error::{
     INVALID_BUCKET_STATE, INVALID_REQUEST, INVALID_RETENTION_PERIOD, MALFORMED_XML, NO_SUCH_LOCK_CONFIGURATION,
     NOT_IMPLEMENTED, S3Error,
 };
 use crate::xml::{Element, XmlWriter};
 use http::{HeaderMap, Method};
+use peer::message::header_names::X_BUCKET_LOCK;
 use request_pipeline::is_true;
 use vocabulary::object_lock::{BucketLock, DefaultRetention, MOST_DAYS, MOST_YEARS, RetentionMode, RetentionPeriod};
 
@@ -54,7 +55,11 @@ pub(super) async fn put(mut operation: Operation<'_>) -> Done {
 }
 
 fn stored(bucket: &HeaderMap) -> Option<BucketLock> {
-    let text = bucket.get(STORED)?.to_str().ok().filter(|text| !text.is_empty())?;
+    let text = bucket
+        .get(X_BUCKET_LOCK)?
+        .to_str()
+        .ok()
+        .filter(|text| !text.is_empty())?;
     Some(text.parse().unwrap_or_default())
 }
 

@@ -5,6 +5,7 @@
 use super::super::Operation;
 use crate::error::{INVALID_ARGUMENT, INVALID_REQUEST, S3Error};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use peer::message::header_names::X_BUCKET_LOCK;
 use request_pipeline::{ClientRequest, object_lock_in};
 use vocabulary::Timestamp;
 use vocabulary::calendar;
@@ -16,8 +17,6 @@ pub(crate) const MODE: &str = "x-amz-object-lock-mode";
 pub(crate) const UNTIL: &str = "x-amz-object-lock-retain-until-date";
 pub(crate) const HOLD: &str = "x-amz-object-lock-legal-hold";
 
-/// The lock of a bucket among its container's headers.
-pub(crate) const BUCKET_LOCK: &str = "x-container-sysmeta-s3api-object-lock";
 /// Whether the container keeps versions.
 pub(crate) const VERSIONS: &str = "x-versions-enabled";
 /// Of CreateBucket.
@@ -32,7 +31,10 @@ pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
 /// Makes the PUT or POST of a container one of a bucket with a lock.
 pub(crate) fn enable(request: &mut ClientRequest, lock: &BucketLock) {
     request.set_header(VERSIONS, "true");
-    request.set_header(BUCKET_LOCK, &lock.to_string());
+    // Its letters, digits and signs are a header's.
+    if let Ok(value) = HeaderValue::from_str(&lock.to_string()) {
+        request.headers.insert(X_BUCKET_LOCK, value);
+    }
 }
 
 /// What a write asks for; nothing where no header speaks of it.
