@@ -6,7 +6,7 @@
 //! early, it never existed.
 
 use crate::aligned::AlignedBuffer;
-use crate::device::{StorageDevice, TEMPORARY_PREFIX};
+use crate::device::{StorageDevice, TEMPORARY_PREFIX, is_absent};
 use crate::error::FsError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,8 @@ use world::files::{Directory, File};
 
 /// What goes past the page cache at a time.
 const PIECE: usize = 256 * 1024;
+
+const EPERM: i32 = 1;
 
 /// A file being written, invisible under its final name.
 pub struct Staged {
@@ -297,9 +299,7 @@ impl Staged {
         for _ in 0..MAX_DIRECTORY_RETRIES {
             match &linked {
                 // The directory was cleared away meanwhile (tombstone reclaimed, quarantine).
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    self.device.make_directories(&self.directory)?
-                }
+                Err(error) if is_absent(error) => self.device.make_directories(&self.directory)?,
                 _ => break,
             }
             linked = self.file.link(target);
@@ -339,12 +339,19 @@ fn open_unnamed(device: &Arc<StorageDevice>, directory: &Path) -> Result<Box<dyn
     let mut opened = open();
     for _ in 0..MAX_DIRECTORY_RETRIES {
         match &opened {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => device.make_directories(directory)?,
+            Err(error) if is_taken_away(error) => device.make_directories(directory)?,
             _ => break,
         }
         opened = open();
     }
     opened.map_err(FsError::io("write a file in", directory))
+}
+
+/// Whether a file without a name could not be begun as its directory is not there. Where the directory goes
+/// between the look-up of its path and the making of the file, ext4 says EPERM (`__ext4_new_inode` in
+/// `fs/ext4/ialloc.c` of Linux).
+fn is_taken_away(error: &io::Error) -> bool {
+    is_absent(error) || error.raw_os_error() == Some(EPERM)
 }
 
 fn open_named(device: &Arc<StorageDevice>, temporaries: &Path) -> Result<(Box<dyn File>, TemporaryName), FsError> {

@@ -3,181 +3,18 @@
 
 #![allow(clippy::unwrap_used)] // a test says so by failing
 
+mod recorder;
+
 use durable_fs::{FsError, Health, StorageDevice, TrialOutcome, try_out};
-use parking_lot::Mutex;
-use std::ffi::OsStr;
+use recorder::Recorder;
 use std::fs::Permissions;
-use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use vocabulary::FaultKind;
 use world::World;
-use world::files::{Directory, File, FileInfo, FileSystem, Purpose, Space};
 use world::random::OsRandom;
-use world::real_files::RealFiles;
-
-/// What happened, and which step is to fail with which error.
-#[derive(Default)]
-struct Script {
-    steps: Vec<String>,
-    fail: Option<(&'static str, i32)>,
-    named_only: bool,
-    /// What opening anything fails with.
-    opening: Option<i32>,
-}
-
-#[derive(Clone, Default)]
-struct Recorder(Arc<Mutex<Script>>);
-
-impl Recorder {
-    fn step(&self, what: &'static str, path: &Path) -> io::Result<()> {
-        let mut script = self.0.lock();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        script.steps.push(format!("{what} {name}"));
-        match script.fail {
-            Some((step, errno)) if step == what => Err(io::Error::from_raw_os_error(errno)),
-            _ => Ok(()),
-        }
-    }
-
-    fn opened(&self) -> io::Result<()> {
-        let number = self.0.lock().opening;
-        number.map_or(Ok(()), |number| Err(io::Error::from_raw_os_error(number)))
-    }
-
-    fn steps(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().steps)
-    }
-}
-
-struct Watched<T: ?Sized> {
-    inner: Box<T>,
-    path: PathBuf,
-    recorder: Recorder,
-}
-
-impl File for Watched<dyn File> {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.inner.read_at(buffer, offset)
-    }
-    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.recorder.step("write", &self.path)?;
-        self.inner.write_all_at(bytes, offset)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.recorder.step("sync", &self.path)?;
-        self.inner.sync()
-    }
-    fn info(&self) -> io::Result<FileInfo> {
-        self.inner.info()
-    }
-    fn set_len(&self, length: u64) -> io::Result<()> {
-        self.inner.set_len(length)
-    }
-    fn allocate(&self, length: u64) -> io::Result<()> {
-        self.inner.allocate(length)
-    }
-    fn forget_cached(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.inner.forget_cached(offset, length)
-    }
-    fn get_attribute(&self, name: &str, buffer: &mut [u8]) -> io::Result<usize> {
-        self.inner.get_attribute(name, buffer)
-    }
-    fn attribute_length(&self, name: &str) -> io::Result<usize> {
-        self.inner.attribute_length(name)
-    }
-    fn set_attribute(&self, name: &str, value: &[u8]) -> io::Result<()> {
-        self.recorder.step("attribute", &self.path)?;
-        self.inner.set_attribute(name, value)
-    }
-    fn link(&self, to: &Path) -> io::Result<()> {
-        self.recorder.step("link", to)?;
-        self.inner.link(to)
-    }
-    fn lock(&self, wait: Duration) -> io::Result<()> {
-        self.inner.lock(wait)
-    }
-}
-
-impl Directory for Watched<dyn Directory> {
-    fn list(&self, each: &mut dyn FnMut(&OsStr)) -> io::Result<()> {
-        self.inner.list(each)
-    }
-    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
-        self.inner.open(name)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.recorder.step("sync-directory", &self.path)?;
-        self.inner.sync()
-    }
-    fn sync_everything(&self) -> io::Result<()> {
-        self.recorder.step("sync-everything", &self.path)?;
-        self.inner.sync_everything()
-    }
-}
-
-impl FileSystem for Recorder {
-    fn open(&self, path: &Path, purpose: Purpose) -> io::Result<Box<dyn File>> {
-        self.opened()?;
-        let (inner, path) = (RealFiles.open(path, purpose)?, path.to_owned());
-        Ok(Box::new(Watched {
-            inner,
-            path,
-            recorder: self.clone(),
-        }))
-    }
-    fn open_unnamed(&self, directory: &Path) -> io::Result<Box<dyn File>> {
-        if self.0.lock().named_only {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        self.opened()?;
-        let (inner, path) = (RealFiles.open_unnamed(directory)?, PathBuf::from("new"));
-        Ok(Box::new(Watched {
-            inner,
-            path,
-            recorder: self.clone(),
-        }))
-    }
-    fn open_directory(&self, path: &Path) -> io::Result<Box<dyn Directory>> {
-        self.opened()?;
-        let (inner, path) = (RealFiles.open_directory(path)?, path.to_owned());
-        Ok(Box::new(Watched {
-            inner,
-            path,
-            recorder: self.clone(),
-        }))
-    }
-    fn make_directory(&self, path: &Path) -> io::Result<()> {
-        self.step("make", path)?;
-        RealFiles.make_directory(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.step("rename", to)?;
-        RealFiles.rename(from, to)
-    }
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        RealFiles.remove_file(path)
-    }
-    fn remove_directory(&self, path: &Path) -> io::Result<()> {
-        RealFiles.remove_directory(path)
-    }
-    fn info(&self, path: &Path) -> io::Result<FileInfo> {
-        RealFiles.info(path)
-    }
-    fn sync_everything(&self, path: &Path) -> io::Result<()> {
-        self.step("sync-all", path)?;
-        self.opened()?;
-        RealFiles.sync_everything(path)
-    }
-    fn space(&self, path: &Path) -> io::Result<Space> {
-        RealFiles.space(path)
-    }
-}
 
 struct Bench {
     recorder: Recorder,
@@ -490,6 +327,22 @@ fn an_aborted_write_leaves_nothing() {
     staged.write(b"half").unwrap();
     drop(staged);
     assert!(!directory.exists());
+}
+
+#[test]
+fn a_directory_that_is_taken_away_while_a_file_is_begun_in_it_is_made_again() {
+    let bench = Bench::new();
+    bench.recorder.0.lock().taken_away = true;
+    bench.write(b"new").unwrap();
+    assert_eq!(bench.content().unwrap(), b"new");
+}
+
+#[test]
+fn a_directory_that_takes_no_files_is_an_error_in_the_end() {
+    let (bench, eperm) = (Bench::new(), 1);
+    bench.recorder.0.lock().opening = Some(eperm);
+    let error = bench.write(b"new").unwrap_err();
+    assert!(matches!(error, FsError::Io { source, .. } if source.raw_os_error() == Some(eperm)));
 }
 
 #[test]
