@@ -1,7 +1,8 @@
 //! [`IntentLog`]: records that outlive the process that made them, but not a loss of power.
 //!
 //! An [`Intent`] is taken before a change that entails something else, and dropped once that is done too. A crash in
-//! between leaves its record behind, and the next process finds it ([`orphaned_logs`]). An intent costs one `write`: no
+//! between leaves its record behind, and the next process finds it ([`orphaned_logs`]), as does any where an intent was
+//! [left](Intent::leave). An intent costs one `write`: no
 //! sync, no file of its own, and nothing when it is dropped.
 //! One file per process and device holds the records, under a name of its own and locked while in use. It is made with
 //! the first intent and [removed](IntentLog::close_idle) once there has been none for a while, so that a drive at rest
@@ -47,6 +48,11 @@ const HEAD: usize = 12;
 const MOST_UNITS: usize = 16 * 1024;
 /// Files that vanish while they are made: so often in a row only when something is wrong.
 const MAX_DIRECTORY_RETRIES: usize = 16;
+/// Files that a process leaves to be taken over at a time: further ones are removed, as a drive that keeps nothing
+/// would be filled.
+const MOST_LEFT: usize = 64;
+/// A file with an intent that was left gets no more records after being looked at so often.
+const LOOKS_WHEN_LEFT: u32 = 20;
 /// A file is given up for a new one after being looked at so often: its file system may be mounted here no more.
 const MOST_LOOKS: u32 = 200;
 
@@ -66,6 +72,8 @@ struct LogFiles {
     retired: Vec<Arc<LogFile>>,
     /// The last intent could not be taken.
     failing: bool,
+    /// Files that this process has left to be taken over, as far as it knows.
+    left: Vec<PathBuf>,
 }
 
 /// A file of records.
@@ -79,6 +87,8 @@ struct LogFile {
 struct Units {
     used: Vec<u64>,
     count: usize,
+    /// Of intents that were [left](Intent::leave): nothing is written over these.
+    left: usize,
     /// Used since it was last looked at.
     touched: bool,
     looks: u32,
@@ -89,11 +99,24 @@ pub struct Intent {
     log: Arc<LogFile>,
     first: usize,
     count: usize,
+    is_left: bool,
+}
+
+impl Intent {
+    /// What it is for cannot be done by this process: its file is [orphaned](orphaned_logs) as soon as nothing else is
+    /// under way in it.
+    pub fn leave(mut self) {
+        self.is_left = true;
+    }
 }
 
 impl Drop for Intent {
     fn drop(&mut self) {
-        self.log.units.lock().give_back(self.first, self.count);
+        let mut units = self.log.units.lock();
+        match self.is_left {
+            true => units.left += self.count,
+            false => units.give_back(self.first, self.count),
+        }
     }
 }
 
@@ -151,7 +174,12 @@ impl IntentLog {
         };
         let first = log.units.lock().take(count);
         let first = first.ok_or_else(|| io::Error::other("too much is under way"))?;
-        Ok(Intent { log, first, count })
+        Ok(Intent {
+            log,
+            first,
+            count,
+            is_left: false,
+        })
     }
 
     fn new_log(&self) -> io::Result<LogFile> {
@@ -178,8 +206,8 @@ impl IntentLog {
     /// To be called now and then while a file [is open](Self::is_open): closes and removes those that hold no intent
     /// any more and got none since the last call. Works on drives that are gone.
     pub fn close_idle(&self) {
-        let mut logs = self.logs.lock();
-        let is_over = |log: &Arc<LogFile>| log.units.lock().look() >= MOST_LOOKS;
+        let logs = &mut *self.logs.lock();
+        let is_over = |log: &Arc<LogFile>| log.units.lock().is_over();
         if logs.current.as_ref().is_some_and(is_over) {
             let log = logs.current.take();
             logs.retired.extend(log);
@@ -188,14 +216,29 @@ impl IntentLog {
             self.remove(&log);
         }
         logs.retired.retain(|log| {
-            let in_use = log.units.lock().count > 0;
-            if !in_use {
-                self.remove(log);
+            let (in_use, left) = log.units.lock().in_use_and_left();
+            match left > 0 {
+                _ if in_use > 0 => {}
+                true => self.leave(log, &mut logs.left),
+                false => self.remove(log),
             }
-            in_use
+            in_use > 0
         });
         let open = logs.current.is_some() || !logs.retired.is_empty();
         self.open.store(open, Ordering::Release);
+    }
+
+    /// Leaves the file where not too many are there already that others have not worked off yet.
+    fn leave(&self, log: &LogFile, left: &mut Vec<PathBuf>) {
+        if left.len() >= MOST_LEFT {
+            left.retain(|path| self.device.files().info(path).is_ok());
+        }
+        if left.len() < MOST_LEFT {
+            return left.push(log.path.clone());
+        }
+        let (place, count) = (self.directory.display(), left.len());
+        tracing::error!("{place}: {count} logs of intents wait there already, and one more is given up");
+        self.remove(log);
     }
 
     fn remove(&self, log: &LogFile) {
@@ -238,9 +281,15 @@ impl Units {
         self.touched = true;
     }
 
-    fn look(&mut self) -> u32 {
+    /// Looks at it once more; whether it is to get no more records.
+    fn is_over(&mut self) -> bool {
         self.looks += 1;
-        self.looks
+        let most = if self.left > 0 { LOOKS_WHEN_LEFT } else { MOST_LOOKS };
+        self.looks >= most
+    }
+
+    fn in_use_and_left(&self) -> (usize, usize) {
+        (self.count - self.left, self.left)
     }
 
     /// There is no intent, nor was one since this was last asked.

@@ -97,6 +97,35 @@ fn an_old_file_gets_no_more_records_and_goes_with_its_last() {
 }
 
 #[test]
+fn what_cannot_be_done_is_left_to_others_while_nothing_else_is_under_way() {
+    let bench = Bench::new();
+    let log = bench.log();
+    log.take(b"left").unwrap().leave();
+    let other = log.take(b"other").unwrap();
+    (0..LOOKS_WHEN_LEFT).for_each(|_| log.close_idle());
+    let _next = log.take(b"next").unwrap();
+    assert_eq!((bench.files().len(), bench.left().len()), (2, 0));
+    drop(other);
+    log.close_idle();
+    assert_eq!(bench.left(), [b"left".to_vec(), b"other".to_vec()]);
+    let leave_one = || {
+        log.take(b"more").unwrap().leave();
+        (0..LOOKS_WHEN_LEFT).for_each(|_| log.close_idle());
+    };
+    (0..MOST_LEFT + 10).for_each(|_| leave_one());
+    assert!(bench.files().len() <= MOST_LEFT + 1, "a drive is not filled");
+    for orphan in orphaned_logs(&bench.device, &bench.tmp()).unwrap() {
+        orphan.remove().unwrap();
+    }
+    leave_one();
+    assert_eq!(
+        bench.left().last().unwrap(),
+        b"more",
+        "those that were worked off do not count"
+    );
+}
+
+#[test]
 fn what_is_torn_or_overwritten_in_part_is_passed_over() {
     let bench = Bench::new();
     let log = bench.log();

@@ -50,7 +50,7 @@ pub(crate) async fn delete_batch(
     let (device, work) = (state.devices.device(device, lane).await?, state.clone());
     let job = move |device: &ObjectDevice| Ok::<_, Refusal>(carry_out(device, &deletions, &work));
     let (outcomes, rows) = device.run(job).await?;
-    state.updates.send(rows, &device).await;
+    state.updates.send(rows, &device).await?;
     Ok(outcomes)
 }
 

@@ -32,7 +32,7 @@ pub(crate) async fn post(
     let work = state.clone();
     let job = move |device: &ObjectDevice| change.carry_out(device, &request, &work);
     let (done, rows) = device.run(job).await?;
-    state.updates.send(rows, &device).await;
+    state.updates.send(rows, &device).await?;
     done.map(PostOutcome::into_response)
 }
 

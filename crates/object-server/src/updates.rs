@@ -6,8 +6,9 @@
 //! find out whether the server answers again.
 //! From before the change that a row follows from, the device's intent log has the row (`updates/recorded.rs`), in case
 //! the server crashes meanwhile.
-//! Always holds: when [`ListingUpdates::send`] returns, every row is either with all its container
-//! servers or in the device's pending records (or why not is in the log).
+//! Always holds: when [`ListingUpdates::send`] succeeds, every row is either with all its container servers or in the
+//! device's pending records; where a device cannot keep one the write is refused, so that a handoff takes it with its
+//! row, and what the intent log says is left for the updater.
 //! Deliberately absent: retries; those are the updater's. What a row says: `updates/row.rs`. Many rows in one request:
 //! `updates/batch.rs`.
 
@@ -29,9 +30,10 @@ use peer::message::{UpdateNode, UpdateTargets};
 use peer::{Call, PeerError, Peers, Response, Silence, Timeouts};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use storage_shell::{DeviceFault, Refusal, Turn};
 use telemetry::Statsd;
+use vocabulary::Timestamp;
 use vocabulary::names::unquote;
-use vocabulary::{Fault, Timestamp};
 use world::{BoxFuture, World};
 
 pub(crate) use recorded::RecordedRows;
@@ -111,23 +113,33 @@ impl ListingUpdates {
         })
     }
 
-    /// Delivers the rows, or keeps them on `device`. Deletions of one container travel together.
-    pub(crate) async fn send(&self, rows: RecordedRows, device: &Arc<ObjectDevice>) {
-        let (mut rows, _until_sent) = rows.into_parts();
+    /// Delivers the rows, or keeps them on `device`. Deletions of one container travel together. Refuses where a row is
+    /// neither delivered nor kept.
+    pub(crate) async fn send(&self, rows: RecordedRows, device: &Arc<ObjectDevice>) -> Result<(), Refusal> {
+        let (rows, intent) = rows.into_parts();
+        let sent = self.send_all(rows, device).await;
+        if let (Err(_), Some(intent)) = (&sent, intent) {
+            intent.leave();
+        }
+        sent
+    }
+
+    async fn send_all(&self, mut rows: Vec<ListingRow>, device: &Arc<ObjectDevice>) -> Result<(), Refusal> {
         if rows.len() < 2 {
-            if let Some(row) = rows.pop() {
-                self.send_one(row, device).await;
-            }
-            return;
+            return match rows.pop() {
+                Some(row) => self.send_one(row, device).await,
+                None => Ok(()),
+            };
         }
         let (batches, alone) = batch::group(rows);
         let batches = batches.into_iter().map(|batch| self.send_batch(batch, device));
         let alone = alone.into_iter().map(|row| self.send_one(row, device));
-        let alone = iter(alone).buffer_unordered(ALONE_AT_ONCE).collect::<()>();
-        join(join_all(batches), alone).await;
+        let alone = iter(alone).buffer_unordered(ALONE_AT_ONCE).collect::<Vec<_>>();
+        let (batches, alone) = join(join_all(batches), alone).await;
+        batches.into_iter().chain(alone).collect()
     }
 
-    async fn send_one(&self, row: ListingRow, device: &Arc<ObjectDevice>) {
+    async fn send_one(&self, row: ListingRow, device: &Arc<ObjectDevice>) -> Result<(), Refusal> {
         let (nodes, some_unreadable) = match &row.servers {
             UpdateTargets::Nodes {
                 nodes, some_unreadable, ..
@@ -141,27 +153,42 @@ impl ListingUpdates {
         let row = Arc::new(row);
         let mut sending = send_to_all(servers, row.clone());
         if some_silent {
-            self.keep(&row, None, device).await;
-            return self.world.spawn(async move { drop(sending.await) });
+            let kept = self.keep(&row, None, device).await;
+            self.finish_later(sending);
+            return kept;
         }
         match self.world.timeout(self.patience, &mut sending).await {
-            Ok(delivery) if delivery.is_done && !some_unreadable => {}
+            Ok(delivery) if delivery.is_done && !some_unreadable => Ok(()),
             Ok(delivery) => self.keep(&row, delivery.redirect, device).await,
             Err(_) => {
-                self.keep(&row, None, device).await;
-                self.world.spawn(async move { drop(sending.await) });
+                let kept = self.keep(&row, None, device).await;
+                self.finish_later(sending);
+                kept
             }
         }
     }
 
-    async fn keep(&self, row: &ListingRow, redirect: Option<RowRedirect>, device: &Arc<ObjectDevice>) {
-        let shard = redirect.map(|redirect| redirect.container_path);
-        self.keep_all(vec![row.pending(shard)], device).await;
+    /// Goes on with what is under way: whatever comes of it, the rows have been kept, or their write is refused.
+    fn finish_later<T: Send + 'static>(&self, sending: BoxFuture<'static, T>) {
+        self.world.spawn(async move {
+            sending.await;
+        });
     }
 
-    async fn keep_all(&self, updates: Vec<ListingUpdate>, device: &Arc<ObjectDevice>) {
-        let count = updates.len();
-        let job = move |device: &ObjectDevice| {
+    async fn keep(
+        &self,
+        row: &ListingRow,
+        redirect: Option<RowRedirect>,
+        device: &Arc<ObjectDevice>,
+    ) -> Result<(), Refusal> {
+        let shard = redirect.map(|redirect| redirect.container_path);
+        self.keep_all(vec![row.pending(shard)], device).await
+    }
+
+    /// Waits for its turn: what the rows are of has been done already.
+    async fn keep_all(&self, updates: Vec<ListingUpdate>, device: &Arc<ObjectDevice>) -> Result<(), Refusal> {
+        let (count, updates) = (updates.len(), Arc::new(updates));
+        let save_all = |updates: Arc<Vec<ListingUpdate>>, device: &ObjectDevice| {
             let save = |update: &ListingUpdate| device.engine().save_listing_update(update).err();
             let lost = updates.iter().filter_map(|update| Some((update, save(update)?)));
             let describe = |(update, error): (&ListingUpdate, _)| {
@@ -174,18 +201,27 @@ impl ListingUpdates {
                 } = update;
                 format!("{op} {account}/{container}/{object}: {error}")
             };
-            Ok::<_, Fault>(lost.map(describe).collect::<Vec<_>>())
+            Ok::<_, DeviceFault>(lost.map(describe).collect::<Vec<_>>())
         };
-        let (lost, why) = match device.run(job).await {
-            Ok(lost) => (lost.len(), lost.join("; ")),
-            Err(fault) => (count, fault.to_string()),
+        let job = || {
+            let updates = updates.clone();
+            move |device: &ObjectDevice| save_all(updates, device)
+        };
+        let (lost, why, refusal) = match device.run_patiently(Turn::First, job).await {
+            Ok(lost) => (lost.len(), lost.join("; "), Refusal::Device(device.name().to_owned())),
+            Err(fault) => (count, fault.fault.to_string(), fault.into()),
         };
         if count > lost {
             self.statsd.count(format_args!("async_pendings"), (count - lost) as u64);
         }
-        if lost > 0 {
-            tracing::error!("device {} lost {lost} of {count} listing updates: {why}", device.name());
+        if lost == 0 {
+            return Ok(());
         }
+        let name = device.name();
+        tracing::error!(
+            "device {name} cannot keep {lost} of {count} listing updates, so that writes are refused: {why}"
+        );
+        Err(refusal)
     }
 }
 

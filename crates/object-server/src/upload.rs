@@ -64,7 +64,7 @@ pub(crate) async fn write_whole(
     let device = state.devices.device(device, lane).await?;
     let job = move |device: &ObjectDevice| Ok::<_, Refusal>(write_batch(device, &uploads));
     let (etags, rows) = device.run(job).await?;
-    state.updates.send(rows, &device).await;
+    state.updates.send(rows, &device).await?;
     Ok(etags)
 }
 
@@ -282,7 +282,7 @@ impl Upload {
             let upload = &upload.0;
             measure(&upload.state, &upload.request.target.device, bytes, took);
             let (etag, rows) = committed?;
-            upload.state.updates.send(rows, sink.device()).await;
+            upload.state.updates.send(rows, sink.device()).await?;
             etag.map(created)
         };
         run_detached(&state.world, finishing).await

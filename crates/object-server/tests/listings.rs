@@ -5,6 +5,7 @@
 mod support;
 
 use http::{HeaderName, HeaderValue, StatusCode};
+use object_engine::PendingUpdates;
 use parking_lot::Mutex;
 use peer::deletes::{self, OneDelete};
 use peer::{Address, Body, Call, PartitionTarget, Peers, RawCall, Response, Service, Target};
@@ -189,4 +190,40 @@ async fn a_row_is_sent_or_kept_whatever_happens() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// A device that can keep no row refuses the write, so that a handoff takes it; what it has done all the same has its
+/// row as soon as it can.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_whose_row_is_neither_sent_nor_kept_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let device = place.path().join("sda");
+    let server = on_files(place.path());
+    server.set_peers(Arc::new(Peers::new(World::real())));
+    let mut waiting = put(1.0, Body::whole("x"));
+    for (name, value) in [
+        ("x-container-host", "127.0.0.1:1"),
+        ("x-container-device", "sdb"),
+        ("x-container-partition", "3"),
+    ] {
+        waiting.headers.insert(name, HeaderValue::from_static(value));
+    }
+    std::fs::create_dir_all(&device).unwrap();
+    std::fs::write(device.join("async_pending"), "no directory").unwrap();
+    let refused = server.call(waiting.into()).await.status();
+    assert_eq!(refused, StatusCode::INSUFFICIENT_STORAGE);
+    assert_eq!(
+        server.call(get(None).into()).await.status(),
+        StatusCode::OK,
+        "it is there"
+    );
+    std::fs::remove_file(device.join("async_pending")).unwrap();
+    let began = Instant::now();
+    let updates = PendingUpdates::new(&World::real(), &device, false);
+    while updates.recover().unwrap() == 0 {
+        assert!(began.elapsed() < Duration::from_secs(60), "its row is lost");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let kept = files(&device);
+    assert!(kept.iter().any(|file| file.contains("async_pending")), "{kept:?}");
 }

@@ -17,6 +17,7 @@ use peer::{Body, Call, Target};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
+use storage_shell::Refusal;
 use vocabulary::{EntityPath, Partition, PolicyIndex};
 use world::BoxFuture;
 
@@ -24,7 +25,11 @@ use world::BoxFuture;
 type Destination = (Vec<UpdateNode>, Partition, EntityPath, PolicyIndex);
 
 impl ListingUpdates {
-    pub(super) async fn send_batch(&self, batch: (Destination, Vec<ListingRow>), device: &Arc<ObjectDevice>) {
+    pub(super) async fn send_batch(
+        &self,
+        batch: (Destination, Vec<ListingRow>),
+        device: &Arc<ObjectDevice>,
+    ) -> Result<(), Refusal> {
         let (destination, rows) = batch;
         let pending = || rows.iter().map(|row| row.pending(None)).collect();
         let Some(servers) = self.servers() else {
@@ -33,21 +38,17 @@ impl ListingUpdates {
         let some_silent = servers.some_are_silent(&destination.0);
         let mut sending = send(servers, &destination, &rows);
         if some_silent {
-            self.keep_all(pending(), device).await;
-            return self.world.spawn(async move {
-                // The rows have been kept, whatever comes of it.
-                let _ = sending.await;
-            });
+            let kept = self.keep_all(pending(), device).await;
+            self.finish_later(sending);
+            return kept;
         }
         match self.world.timeout(self.patience, &mut sending).await {
-            Ok(true) => {}
+            Ok(true) => Ok(()),
             Ok(false) => self.keep_all(pending(), device).await,
             Err(_) => {
-                self.keep_all(pending(), device).await;
-                self.world.spawn(async move {
-                    // The rows have been kept, whatever comes of it.
-                    let _ = sending.await;
-                });
+                let kept = self.keep_all(pending(), device).await;
+                self.finish_later(sending);
+                kept
             }
         }
     }

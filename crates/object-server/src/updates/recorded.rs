@@ -38,7 +38,7 @@ impl RecordedRows {
         }
     }
 
-    /// The rows, and the intent, which is to be dropped when they have been sent.
+    /// The rows, and the intent, which is to be dropped when they have been sent, or left where they cannot be.
     pub(super) fn into_parts(self) -> (Vec<ListingRow>, Option<Intent>) {
         (self.rows.into_iter().flatten().collect(), self.intent)
     }
