@@ -312,8 +312,11 @@ impl Health {
     }
 
     /// Reports a failed sync of `path`: what was written since the last one may be lost, whatever the system says from
-    /// now on.
+    /// now on. What cannot be synced at all (`EINVAL`: a pipe, say) says nothing of the drive.
     pub fn sync_failed(&self, path: &Path, error: &io::Error) {
+        if error.kind() == io::ErrorKind::InvalidInput {
+            return self.saw(path, error);
+        }
         let why = format!("fsync of {} failed: {error}", path.display());
         self.fall(&mut self.state.lock(), DriveService::ReadOnly, why);
         self.saw(path, error);

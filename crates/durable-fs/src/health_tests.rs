@@ -38,6 +38,14 @@ fn a_failed_sync_refuses_writes_until_the_drive_is_well() {
 }
 
 #[test]
+fn what_cannot_be_synced_at_all_says_nothing_of_the_drive() {
+    let health = Health::new("/srv/sda");
+    health.sync_failed(Path::new("/srv/sda/pipe"), &os(22));
+    assert!(health.check_writable().is_ok());
+    assert!(health.tick(), "it is tried out");
+}
+
+#[test]
 fn an_error_asks_for_a_trial_and_its_failure_ends_service() {
     let health = Health::new("/srv/sda");
     saw(&health, os(2));

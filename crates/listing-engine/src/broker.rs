@@ -172,8 +172,9 @@ impl Broker {
         let file = self.location.pending_file();
         let bytes = self.location.disk().read(&file)?;
         let decoded = pending::decode(self.location.kind(), &bytes);
-        for reason in &decoded.rubbish {
-            tracing::warn!(path = %file.display(), "skipping a pending record that cannot be read: {reason}");
+        if let Some(reason) = decoded.rubbish.first() {
+            let count = decoded.rubbish.len();
+            tracing::warn!(path = %file.display(), count, "skipping pending records that cannot be read; the first: {reason}");
         }
         let mut rows = decoded.rows;
         rows.extend_from_slice(more);

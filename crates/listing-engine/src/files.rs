@@ -267,7 +267,12 @@ impl Disk {
         let doing = "append to";
         let fail = |error| Error::io(doing, path, error);
         let file = self.files.open(path, Purpose::Append).map_err(fail)?;
-        let before = file.info().map_err(fail)?.size;
+        let info = file.info().map_err(fail)?;
+        if info.kind != FileKind::File {
+            // A pipe takes what is written, and cannot be synced.
+            return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")));
+        }
+        let before = info.size;
         if let (0, Some(parent)) = (before, path.parent()) {
             // The name first: a process that finds content in the file may rely on its name.
             self.sync_dir(parent)?;
@@ -464,7 +469,11 @@ mod tests {
         let pipe = dir.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
         let disk = Disk::real();
-        assert!(disk.append(&pipe, b"row").is_err() && disk.truncate(&pipe).is_err());
+        let refused = disk.append(&pipe, b"row").unwrap_err().to_string();
+        assert!(
+            refused.contains("it is no file") && disk.truncate(&pipe).is_err(),
+            "{refused}"
+        );
         assert_eq!(disk.read(&pipe).unwrap(), b"");
         drop(disk.lock(&pipe));
         assert!(disk.remove_if_abandoned(&pipe) && !pipe.exists());
