@@ -132,13 +132,13 @@ def killed_amid(cluster, calls, after):
     return answers
 
 
-@pytest.mark.parametrize("what", ["completions", "aborts", "both"])
+@pytest.mark.parametrize("what", [pytest.param(what, marks=pytest.mark.extra) for what in ("completions", "aborts")] + ["both"])
 def test_a_killed_gateway_tears_nothing_and_leaves_nothing(cluster, what):
     doomed, other = (client_of(port) for port in cluster.gateway_ports)
     bucket = f"killed-{what}"
     other.create_bucket(Bucket=bucket)
     other.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration=RULE)
-    # The first by itself makes the container of parts: of many first ones at once some may not find it yet (docs/plan.md).
+    # The first by itself makes the container of parts: of many first ones at once some may not find it yet.
     uploads = [Upload(other, bucket, 0)]
     with ThreadPoolExecutor(8) as pool:
         uploads += pool.map(lambda number: Upload(other, bucket, number), range(1, UPLOADS))
@@ -255,8 +255,8 @@ def name_of(path):
     return name if isinstance(name, bytes) else name.encode()
 
 
-@pytest.mark.parametrize("versions", ["one", "versions"])
-@pytest.mark.parametrize("again", ["open", "condition"])
+@pytest.mark.parametrize("again, versions", [("open", "one"), ("condition", "versions")] + [
+    pytest.param(*which, marks=pytest.mark.extra) for which in (("open", "versions"), ("condition", "one"))])
 def test_what_one_server_has_most_have_when_the_completion_that_comes_again_is_answered(cluster, again, versions):
     s3, bucket, key = client_of(cluster.gateway_ports[1]), f"one-has-{again}-{versions}", "k"
     s3.create_bucket(Bucket=bucket)

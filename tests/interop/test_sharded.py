@@ -28,6 +28,12 @@ recon_cache_path = {run}
 internal_client_conf_path = {etc}/sharders-client.conf
 [container-replicator]
 """
+WATCHER = """[object-auditor:watcher:swift#dark_data]
+action = delete
+grace_age = 0
+[object-auditor]
+watchers = swift#dark_data
+"""
 CLIENT = """[DEFAULT]
 swift_dir = {etc}
 user = {user}
@@ -107,6 +113,19 @@ def in_account(client):
 
 def object_count(client):
     return int(client.do("HEAD", "c", expect=204)["X-Container-Object-Count"])
+
+
+@pytest.mark.parametrize("passes", [1, 3], ids=["being cut", "cut"])
+def test_the_watcher_of_dark_data_leaves_what_is_in_no_shard_yet(served, ours, passes):
+    shard(served, "c", passes=passes, batch=1)
+    client = Client(served.auth_url)
+    client.put("c", "o00x", body=b"body")
+    conf = served.etc / "object-server.conf"
+    conf.write_text(conf.read_text().replace("[object-auditor]\n", WATCHER))
+    assert WATCHER in conf.read_text()
+    upkeep.once(served, ours, "object-auditor", conf)
+    for name in (*OBJECTS, "o00x"):
+        assert client.get("c", name) == b"body"
 
 
 def test_what_lists_a_container_that_is_being_sharded_counts(served, ours):

@@ -92,9 +92,21 @@ async fn update(shared: &Arc<Shared>, mut request: ClientRequest, account: &str,
     tidy(read::agreed(&request.method, replies, quorum::size(route.replicas())))
 }
 
+/// Why there is nothing to be had of an account's containers, if so: where no server knows of the account, they may all
+/// be there.
+async fn refusal_of_account(shared: &Shared, method: &Method, account: &str) -> Option<Response> {
+    // Asked once: what no server could say is not remembered.
+    let info = shared.account(account).await;
+    match info.is_unknown() {
+        true => Some(reply::status_for(method, 503)),
+        false if info.is_gone() && !shared.is_swifts_own(account) => Some(reply::status_for(method, 404)),
+        false => None,
+    }
+}
+
 async fn get_or_head(shared: &Arc<Shared>, request: &ClientRequest, account: &str, container: &str) -> Response {
-    if !shared.account(account).await.exists() {
-        return reply::status_for(&request.method, 404);
+    if let Some(refusal) = refusal_of_account(shared, &request.method, account).await {
+        return refusal;
     }
     let mut headers = features_headers(request);
     let context = context_of(request, &mut headers);
@@ -326,8 +338,8 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, account: &str, c
         return refusal;
     }
     drop_owners_headers(shared, &mut request);
-    if !shared.account(account).await.exists() {
-        return reply::status(404);
+    if let Some(refusal) = refusal_of_account(shared, &request.method, account).await {
+        return refusal;
     }
     let time = match shared.write_time_of(&request) {
         Ok(time) => time,
@@ -343,8 +355,8 @@ async fn post(shared: &Arc<Shared>, mut request: ClientRequest, account: &str, c
 }
 
 async fn delete(shared: &Arc<Shared>, request: &ClientRequest, account: &str, container: &str) -> Response {
-    if !shared.account(account).await.exists() {
-        return reply::status(404);
+    if let Some(refusal) = refusal_of_account(shared, &request.method, account).await {
+        return refusal;
     }
     let mut headers = features_headers(request);
     let context = context_of(request, &mut headers);

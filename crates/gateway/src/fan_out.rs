@@ -8,7 +8,7 @@
 //! off: it asks silent nodes after all if the others make no quorum. Otherwise each write would wait for a node that
 //! hangs, and requests to it pile up.
 //! Always holds: a handoff is used by one replica only; an attempt that was begun is ended, whether
-//! or not anybody waits for it.
+//! or not anybody waits for it; that a handoff has nothing says nothing of a primary that cannot be asked.
 
 use crate::backend::Reply;
 use crate::nodes::Node;
@@ -124,7 +124,7 @@ pub(crate) async fn delete(shared: &Arc<Shared>, route: &Route, make_call: MakeC
 /// What a 404 means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// But a handoff's does not speak for a silent primary, which may have what it lacks.
+    /// But a handoff's does not speak for a primary that gave none, which may have what it lacks.
     IsAnAnswer,
     /// With others that have deleted it there is no need to ask silent nodes whether they have it.
     IsDone,
@@ -236,25 +236,19 @@ impl Attempt {
     /// Asks its primary, then handoffs, until one has done it.
     async fn begin(self, spares: Arc<Spares>, primary: Node) -> AttemptEnd {
         let (mut not_there, mut silent) = (None, Vec::new());
-        let (mut candidate, mut is_handoff, mut stands_in) = (Some(primary), false, false);
+        let (mut candidate, mut is_handoff) = (Some(primary), false);
         while let Some(node) = candidate {
             let call = || (self.make_call)(self.replica, &node);
             if !self.shared.is_left_alone(&node, call) {
                 match self.ask_unless_silent(node, is_handoff.then_some(&spares)).await {
-                    Ok(Some(reply)) if stands_in && reply.status == 404 && self.missing == Missing::IsAnAnswer => {
-                        not_there = Some(reply);
-                        break;
-                    }
+                    Ok(Some(reply)) if is_handoff && self.says_nothing(&reply) => break,
                     Ok(mut reply) => {
                         reply.iter_mut().for_each(|reply| reply.is_primarys = !is_handoff);
                         if let Some(reply) = self.ends_with(reply, &mut not_there) {
                             return AttemptEnd::Answered(reply);
                         }
                     }
-                    Err(node) => {
-                        stands_in |= !is_handoff;
-                        silent.push(node);
-                    }
+                    Err(node) => silent.push((node, is_handoff)),
                 }
             }
             candidate = spares.next();
@@ -292,8 +286,8 @@ impl Attempt {
     }
 
     /// Asks silent nodes after all, or waits for them.
-    async fn ask_silent(self, silent: Vec<SilentNode>, mut not_there: Option<Reply>) -> AttemptEnd {
-        for node in silent {
+    async fn ask_silent(self, silent: Vec<(SilentNode, bool)>, mut not_there: Option<Reply>) -> AttemptEnd {
+        for (node, is_handoff) in silent {
             let reply = match node {
                 SilentNode::Unasked(node) => {
                     let call = (self.make_call)(self.replica, &node);
@@ -301,11 +295,17 @@ impl Attempt {
                 }
                 SilentNode::Asked(answer) => answer.await.ok().flatten(),
             };
+            let reply = reply.filter(|reply| !(is_handoff && self.says_nothing(reply)));
             if let Some(reply) = self.ends_with(reply, &mut not_there) {
                 return AttemptEnd::Answered(reply);
             }
         }
         not_there.into()
+    }
+
+    /// Whether a handoff's reply leaves open what the primary would say.
+    fn says_nothing(&self, reply: &Reply) -> bool {
+        reply.status == 404 && self.missing == Missing::IsAnAnswer
     }
 
     /// The reply if it ends the attempt; a 404 that does not is kept.

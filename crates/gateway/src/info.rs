@@ -7,6 +7,7 @@ use crate::info_cache::{CacheMoment, KnownInfo, keep_for, key};
 use crate::nodes::Node;
 use crate::shared::Shared;
 use crate::{info_json, read};
+use futures_util::future::join;
 use http::HeaderMap;
 use peer::message::header_names::{X_POLICY_INDEX, X_SHARDING_STATE};
 use peer::message::{Message, ReadAccount, ReadContainer};
@@ -98,9 +99,23 @@ impl Shared {
             self.cache.keep_local(key, KnownInfo::Container(info.clone()), since);
             return info;
         }
-        let (status, headers) = self
-            .ask_about(EntityPath::account(account).with_container(container))
-            .await;
+        let path = EntityPath::account(account).with_container(container);
+        let (above, (status, headers)) = join(self.account(account), self.ask_about(path)).await;
+        let seems_gone = above.is_gone() && !self.is_swifts_own(account);
+        if seems_gone && (200..300).contains(&status) && self.is_gone(account).await {
+            // What is written there would go with the rest of the account, which waits for the reaper.
+            self.cache.missed("container", 404);
+            let mut there = container_info(status, &headers);
+            // Not what opens it to others.
+            there.sysmeta.retain(|name, _| name.starts_with("versions-"));
+            return Arc::new(ContainerInfo {
+                status: 404,
+                policy: there.policy,
+                sysmeta: there.sysmeta,
+                is_of_gone_account: true,
+                ..ContainerInfo::default()
+            });
+        }
         self.cache.missed("container", status);
         let info = Arc::new(container_info(status, &headers));
         if let Some(keep) = keep_for(status, self.cache.containers_for) {
@@ -110,6 +125,19 @@ impl Shared {
             self.cache.keep_local(key, KnownInfo::Container(info.clone()), since);
         }
         info
+    }
+
+    /// Whether it is an account of Swift's own, which may have containers before it is there itself.
+    pub(crate) fn is_swifts_own(&self, account: &str) -> bool {
+        account.starts_with(&self.options.auto_create_account_prefix)
+    }
+
+    /// Whether an account is gone by its servers: another gateway may have made it a moment ago.
+    async fn is_gone(&self, account: &str) -> bool {
+        let since = self.cache.moment();
+        let (status, headers) = self.ask_about(EntityPath::account(account)).await;
+        self.note_account(account, status, &headers, since).await;
+        account_info(status, &headers, &self.rings.policies).is_gone()
     }
 
     /// Takes note of what an account's server has answered to a question that was asked after `since`.
@@ -230,6 +258,7 @@ pub(crate) fn container_info(status: u16, headers: &HeaderMap) -> ContainerInfo 
     let text = |name: &str| header(headers, name).map(str::to_owned);
     ContainerInfo {
         status,
+        is_of_gone_account: false,
         read_acl: text("x-container-read"),
         write_acl: text("x-container-write"),
         policy: PolicyIndex(u32::try_from(number(headers, X_POLICY_INDEX.as_str())).unwrap_or(0)),

@@ -79,6 +79,7 @@ pub(crate) fn container_from(value: &Value) -> Option<ContainerInfo> {
     let text = |key: &str| map.get(key).and_then(Value::as_str).map(str::to_owned);
     Some(ContainerInfo {
         status: status(map)?,
+        is_of_gone_account: false,
         read_acl: text("read_acl"),
         write_acl: text("write_acl"),
         policy: PolicyIndex(u32::try_from(number(map, "storage_policy")).ok()?),

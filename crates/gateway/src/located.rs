@@ -13,8 +13,8 @@ use http::header::{
 };
 use http::{HeaderValue, Method};
 use peer::message::header_names::{
-    X_DELETE_AT_CONTAINER, X_DELETE_AT_DEVICE, X_DELETE_AT_HOST, X_DELETE_AT_PARTITION, X_POLICY_INDEX, X_TIMESTAMP,
-    X_TRANS_ID, X_WRITE_LOCK,
+    X_DELETE_AT_CONTAINER, X_DELETE_AT_DEVICE, X_DELETE_AT_HOST, X_DELETE_AT_PARTITION, X_IF_DELETE_AT, X_POLICY_INDEX,
+    X_TIMESTAMP, X_TRANS_ID, X_WRITE_LOCK,
 };
 use peer::message::{HeaderField, Message, RequestContext};
 use request_pipeline::{ClientRequest, ContainerInfo, Response, reply};
@@ -60,8 +60,12 @@ pub(crate) fn locate(
     path: Arc<EntityPath>,
     container: Arc<ContainerInfo>,
 ) -> Result<LocatedObject, Response> {
+    // What expires in a deleted account waits for no reaper.
+    let is_expiry = request.method == Method::DELETE && request.headers.contains_key(X_IF_DELETE_AT);
+    let serves_gone = is_expiry || matches!(request.method, Method::GET | Method::HEAD);
     match container.status {
         200..=299 => {}
+        404 if serves_gone && container.is_of_gone_account => {}
         404 | 410 => return Err(reply::status_for(&request.method, 404)),
         _ => return Err(reply::status_for(&request.method, 503)),
     }

@@ -14,10 +14,10 @@ use crate::nodes::Node;
 use crate::read_attempts::ReadAttempts;
 use crate::shared::Shared;
 use crate::write_clock::header_timestamp;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method};
 use peer::message::header_names::{
-    X_BACKEND_DELETE_TIMESTAMP, X_BACKEND_PUT_TIMESTAMP, X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_PUT_TIMESTAMP,
-    X_TIMESTAMP,
+    X_BACKEND_DELETE_TIMESTAMP, X_BACKEND_PUT_TIMESTAMP, X_BACKEND_TIMESTAMP, X_DATA_TIMESTAMP, X_MOST_ROWS,
+    X_MOST_ROWS_CERTAIN, X_NAMED_VERSIONS, X_PUT_TIMESTAMP, X_TIMESTAMP, X_VERSIONS_CONTAINER,
 };
 use request_pipeline::{Response, reply};
 use vocabulary::Timestamp;
@@ -70,6 +70,7 @@ pub(crate) async fn find(
     };
     let mut best: Option<ReadSource> = None;
     let mut primaries_left = replicas;
+    let mut informed = InformedReplicas::default();
     let mut attempts = ReadAttempts::new(shared, candidates, question);
     loop {
         // Then no silent node is waited for.
@@ -79,6 +80,9 @@ pub(crate) async fn find(
         };
         let Some(response) = response else { continue };
         primaries_left -= usize::from(candidate.is_primary);
+        if newest {
+            informed.note(candidate.is_primary, &response);
+        }
         match read_replies.count(&candidate, response) {
             Some(response) if !newest => {
                 return Ok(ReadSource {
@@ -101,10 +105,60 @@ pub(crate) async fn find(
         }
     }
     match best {
-        Some(source) if written_at(&source.response) >= read_replies.deleted_at => Ok(source),
+        Some(mut source) if written_at(&source.response) >= read_replies.deleted_at => {
+            informed.describe(&mut source.response, quorum);
+            Ok(source)
+        }
         stale => Err(read_replies
             .knowing(stale.is_some())
             .verdict(&question.message.method(), quorum)),
+    }
+}
+
+/// Databases of handoffs that were made so many seconds later than the primaries' were not made with them.
+const MADE_TOGETHER: f64 = 2.0;
+
+/// Those who know what there is of a container: primaries that could look, and handoffs that have had it for as long as
+/// these. One that was made since, while others are away, knows nothing of what those have.
+#[derive(Default)]
+struct InformedReplicas {
+    answered: usize,
+    primaries: usize,
+    /// When the first of the primaries' databases was made.
+    made: Option<Timestamp>,
+    /// When the handoffs' were.
+    handoffs: Vec<Timestamp>,
+}
+
+impl InformedReplicas {
+    fn note(&mut self, is_primary: bool, response: &Response) {
+        let (is_there, status) = (response.status().is_success(), response.status().as_u16());
+        let made = header_timestamp(response.headers(), &X_TIMESTAMP).filter(|_| is_there);
+        self.answered += usize::from(is_primary || is_there);
+        if is_primary {
+            self.primaries += usize::from(is_there || status == 404);
+            self.made = self.made.into_iter().chain(made).min();
+        } else {
+            self.handoffs.extend(made);
+        }
+    }
+
+    /// Says of a container how much the count of its rows is worth.
+    fn describe(&self, response: &mut Response, quorum: usize) {
+        let headers = response.headers_mut();
+        if self.answered < quorum {
+            headers.remove(X_MOST_ROWS);
+        } else if self.count() >= quorum && headers.contains_key(X_MOST_ROWS) {
+            headers.insert(X_MOST_ROWS_CERTAIN, HeaderValue::from_static("true"));
+        }
+    }
+
+    fn count(&self) -> usize {
+        let Some(first) = self.made else {
+            return self.primaries;
+        };
+        let as_old = |made: &&Timestamp| made.as_f64() <= first.as_f64() + MADE_TOGETHER;
+        self.primaries + self.handoffs.iter().filter(as_old).count()
     }
 }
 
@@ -188,7 +242,7 @@ fn written_at(response: &Response) -> Timestamp {
 /// What makes an answer newer than another: its data, then its metadata; of replicas of a container that came at the
 /// same time, rows that others have missed.
 fn standing_of(response: &Response) -> (Timestamp, Timestamp, u64) {
-    let rows = header(response.headers(), "x-container-object-count").and_then(|count| count.parse().ok());
+    let rows = rows_of(response);
     let changed = match rows {
         None => header_timestamp(response.headers(), &X_BACKEND_TIMESTAMP),
         Some(_) => None,
@@ -200,12 +254,38 @@ fn standing_of(response: &Response) -> (Timestamp, Timestamp, u64) {
     )
 }
 
+/// Rows of a replica of a container.
+fn rows_of(response: &Response) -> Option<u64> {
+    let count = header(response.headers(), "x-container-object-count")?;
+    count.parse().ok()
+}
+
+/// Of containers it says, too, how many rows the fullest replica has, and the container of versions that one names.
 fn keep_newer(best: &mut Option<ReadSource>, source: ReadSource) {
+    let named = source.response.headers().get(X_VERSIONS_CONTAINER);
+    let named = named.filter(|named| !named.is_empty()).cloned();
+    let before = best
+        .as_ref()
+        .and_then(|known| known.response.headers().get(X_NAMED_VERSIONS));
+    let named = named.or(before.cloned());
+    let most_of = |response: &Response| {
+        let most = response.headers().get(X_MOST_ROWS)?;
+        most.to_str().ok()?.parse::<u64>().ok()
+    };
+    let known = best.as_ref().and_then(|known| most_of(&known.response));
+    let most = known.max(rows_of(&source.response));
     if best
         .as_ref()
         .is_none_or(|known| standing_of(&known.response) < standing_of(&source.response))
     {
         *best = Some(source);
+    }
+    let Some(best) = best else { return };
+    if let Some(most) = most {
+        best.response.headers_mut().insert(X_MOST_ROWS, most.into());
+    }
+    if let Some(named) = named {
+        best.response.headers_mut().insert(X_NAMED_VERSIONS, named);
     }
 }
 
@@ -244,5 +324,71 @@ mod tests {
         let put = "0000000005.00001";
         assert!(standing_of(&container(first, put, "3")) > standing_of(&container(last, put, "0")));
         assert!(standing_of(&container(first, put, "3")) < standing_of(&container(first, "0000000007.00000", "0")));
+    }
+
+    #[test]
+    fn who_could_not_look_or_came_later_knows_nothing() {
+        let there = |made| container(made, "0000000005.00001", "0");
+        let with_status = |code: u16| {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
+            response
+        };
+        let count = |answers: Vec<(bool, Response)>| {
+            let mut informed = InformedReplicas::default();
+            answers
+                .iter()
+                .for_each(|(is_primary, response)| informed.note(*is_primary, response));
+            informed.count()
+        };
+        let (made, later) = ("0000000005.00002", "0000000008.00000");
+        let is_primary = true;
+        assert_eq!(
+            count(vec![(is_primary, there(made)), (is_primary, with_status(404))]),
+            2
+        );
+        assert_eq!(
+            count(vec![(is_primary, there(made)), (is_primary, with_status(507))]),
+            1
+        );
+        assert_eq!(
+            count(vec![
+                (!is_primary, there("0000000006.00000")),
+                (is_primary, there(made))
+            ]),
+            2
+        );
+        assert_eq!(count(vec![(is_primary, there(made)), (!is_primary, there(later))]), 1);
+        assert_eq!(
+            count(vec![(is_primary, with_status(404)), (!is_primary, there(made))]),
+            1
+        );
+        assert_eq!(
+            count(vec![(is_primary, there(made)), (!is_primary, with_status(404))]),
+            1
+        );
+    }
+
+    #[test]
+    fn the_newest_container_tells_of_the_fullest() {
+        let (older, newer) = (("0000000005.00001", "3"), ("0000000007.00000", "0"));
+        for order in [[older, newer, newer], [newer, newer, older], [newer, older, newer]] {
+            let mut best = None;
+            for (put, rows) in order {
+                let (node, mut response) = (
+                    crate::nodes::tests::node(1, "sda"),
+                    container("0000000005.00002", put, rows),
+                );
+                if put == older.0 {
+                    let named = "v".parse().unwrap();
+                    response.headers_mut().insert(X_VERSIONS_CONTAINER, named);
+                }
+                keep_newer(&mut best, ReadSource { node, response });
+            }
+            let best = best.unwrap().response;
+            assert_eq!(best.headers()[X_BACKEND_PUT_TIMESTAMP], newer.0);
+            assert_eq!(best.headers()[X_MOST_ROWS], "3");
+            assert_eq!(best.headers()[X_NAMED_VERSIONS], "v");
+        }
     }
 }

@@ -42,6 +42,9 @@ pub struct PolicyUse {
 pub struct ContainerInfo {
     /// The status of its HEAD: 2xx when it exists, 404, 0 when no server answered.
     pub status: u16,
+    /// It is there, but its account is not, and its status is 404: what is in it may be read, and expires, until the
+    /// reaper comes.
+    pub is_of_gone_account: bool,
     /// The readers (`X-Container-Read`).
     pub read_acl: Option<String>,
     /// The writers (`X-Container-Write`).
@@ -70,6 +73,16 @@ impl AccountInfo {
     /// Whether it is there.
     pub fn exists(&self) -> bool {
         (200..300).contains(&self.status)
+    }
+
+    /// Whether its servers say that there is none, or none any more.
+    pub fn is_gone(&self) -> bool {
+        matches!(self.status, 404 | 410)
+    }
+
+    /// Whether no server could say: nothing of it is known, least of all that it may do everything.
+    pub fn is_unknown(&self) -> bool {
+        self.status == 0 || self.status >= 500
     }
 }
 

@@ -1,8 +1,8 @@
 //! Accounts that cannot be changed: all of them, or those that an operator has marked.
 //!
 //! Swift's `read_only`. `X-Account-Sysmeta-Read-Only` of an account counts more than the option.
-//! Always holds: a write to a read-only account is refused before anything else happens to it; of a COPY
-//! the destination counts. Reads cost nothing but a look at the verb.
+//! Always holds: a write to a read-only account is refused before anything else happens to it, and one to an account of
+//! which no server can say whether it is; of a COPY the destination counts. Reads cost nothing but a look at the verb.
 
 use request_pipeline::{ClientRequest, Feature, Next, Response, is_true, reply};
 use serde_json::{Value, json};
@@ -68,6 +68,9 @@ impl Feature for ReadOnly {
             return next.run(request).await;
         };
         let account = next.info().account(&account).await;
+        if account.is_unknown() {
+            return reply::status(503);
+        }
         let setting = account.sysmeta.get("read-only").filter(|setting| !setting.is_empty());
         match setting.map_or(self.settings.read_only, |setting| is_true(setting)) {
             false => next.run(request).await,
@@ -91,6 +94,7 @@ mod tests {
         let core = Answer::new(|_| reply::status(200));
         let sysmeta = [("read-only".to_owned(), setting.to_owned())].into();
         *core.account.lock().unwrap() = Arc::new(AccountInfo {
+            status: 204,
             sysmeta,
             ..AccountInfo::default()
         });

@@ -4,7 +4,8 @@
 //! metadata (by policy index) and shown under their public names; `X-Account-Meta-Quota-Bytes` of old counts
 //! where nothing newer is said.
 //! Always holds: only reseller administrators set quotas, and quotas do not hold them up; what would exceed
-//! one is refused, but only reported to those who may write there.
+//! one is refused, but only reported to those who may write there. While no server can tell the account's, none counts:
+//! figures are late anyway, and accounts without quotas go on.
 
 use crate::access::authorised;
 use crate::limits::container_quotas::{EXCEEDED, announced, limit};

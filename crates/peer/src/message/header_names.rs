@@ -85,6 +85,8 @@ names! {
     X_UPLOAD_REOPENED = "x-object-sysmeta-s3api-upload-reopened";
     /// The tags that S3's clients gave an object.
     X_OBJECT_TAGS = "x-object-transient-sysmeta-s3api-tags";
+    /// Where the versions of a container are, among its headers.
+    X_VERSIONS_CONTAINER = "x-container-sysmeta-versions-container";
     /// The lock of a bucket, among its container's headers (`vocabulary::object_lock`).
     X_BUCKET_LOCK = "x-container-sysmeta-s3api-object-lock";
     /// Until when an object is retained (`vocabulary::object_lock`).
@@ -247,6 +249,13 @@ names! {
     X_CRYPTO_AS_STORED = "x-backend-crypto-as-stored";
     /// Of a static large object: every segment was encrypted when the list was put.
     X_SEGMENTS_ENCRYPTED = "x-object-sysmeta-slo-segments-encrypted";
+    /// Objects of the fullest replica of a container that `X-Newest` met, which need not be the newest; not sent where
+    /// fewer answered than a majority of replicas.
+    X_MOST_ROWS = "x-backend-most-rows";
+    /// Beside it where that majority are primaries, or handoffs that have had the container for as long as these.
+    X_MOST_ROWS_CERTAIN = "x-backend-most-rows-certain";
+    /// The container of versions that some replica names of those that `X-Newest` met.
+    X_NAMED_VERSIONS = "x-backend-named-versions";
     /// The content type that a link has of its own.
     X_OWN_CONTENT_TYPE = "x-backend-own-content-type";
 }

@@ -6,8 +6,9 @@
 
 use super::listing::{self, SWITCH};
 use super::names::Hidden;
-use super::{CONTAINER_SYSMETA, ENABLED_SYSMETA, ObjectVersioning, SOURCE, Versioned, allow_hidden, refused};
-use http::{HeaderValue, Method, StatusCode};
+use super::{ENABLED_SYSMETA, ObjectVersioning, SOURCE, Versioned, allow_hidden, refused};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use peer::message::header_names::{X_MOST_ROWS, X_MOST_ROWS_CERTAIN, X_NAMED_VERSIONS, X_VERSIONS_CONTAINER};
 use request_pipeline::{ClientRequest, ContainerInfo, Next, Response, is_true, reply};
 use std::sync::Arc;
 use vocabulary::EntityPath;
@@ -16,8 +17,8 @@ use vocabulary::EntityPath;
 pub(in super::super) const BOTH_MODES: &str =
     "Cannot enable object versioning on a container that is already using the legacy versioned writes feature.";
 
-/// [`CONTAINER_SYSMETA`] as servers keep it.
-const VERSIONS_CONTAINER: &str = "x-container-sysmeta-versions-container";
+/// [`ENABLED_SYSMETA`] as servers keep it.
+const VERSIONS_ENABLED: HeaderName = HeaderName::from_static("x-container-sysmeta-versions-enabled");
 
 const HAS_VERSIONS: &str = "Delete all versions before deleting container.";
 
@@ -77,9 +78,9 @@ impl ObjectVersioning {
             if let Err(refusal) = self.make_hidden(&request, &hidden, &info, &next).await {
                 return refusal;
             }
-            set_sysmeta(&mut request, CONTAINER_SYSMETA, &hidden.quoted());
+            set_sysmeta(&mut request, X_VERSIONS_CONTAINER, &hidden.quoted());
         }
-        set_sysmeta(&mut request, ENABLED_SYSMETA, if enable { "True" } else { "False" });
+        set_sysmeta(&mut request, VERSIONS_ENABLED, if enable { "True" } else { "False" });
         next.run(request).await
     }
 
@@ -100,7 +101,7 @@ impl ObjectVersioning {
 
     /// The hidden container goes first: a majority of its servers says that no version is left, also where one of them
     /// has missed a row and lists none. Where the container has versions is asked of its servers, as another gateway
-    /// may have switched them on a moment ago.
+    /// may have switched them on a moment ago: one that names them is enough, as others may have missed that.
     async fn delete_container(&self, mut request: ClientRequest, entity: &EntityPath, next: Next) -> Response {
         let container = entity.container.as_deref().unwrap_or_default();
         let info = next.info().container(&entity.account, container).await;
@@ -110,16 +111,19 @@ impl ObjectVersioning {
         let known = Versioned::of(&entity.account, container, &info).map(|versioned| versioned.hidden);
         let there = match look_at(&request, entity.clone(), &next).await {
             Ok(there) => there,
-            Err(refusal) if known.is_some() => return refusal,
-            Err(_) => return next.run(request).await,
+            Err(refusal) => return refusal,
         };
-        let place = there.as_ref().and_then(|there| there.headers().get(VERSIONS_CONTAINER));
+        let place = there.as_ref().and_then(|there| there.headers().get(X_NAMED_VERSIONS));
         let stored = place.and_then(|place| Hidden::stored(&entity.account, container, place.to_str().ok()?));
         let Some(hidden) = stored.or(known) else {
             return next.run(request).await;
         };
         match look_at(&request, hidden.container(), &next).await {
             Ok(versions) if has_rows(versions.as_ref()) => return reply::html(409, HAS_VERSIONS.into()),
+            // Those who have its rows may be away, and what answers made since.
+            Ok(Some(versions)) if !versions.headers().contains_key(X_MOST_ROWS_CERTAIN) => {
+                return reply::status_for(&request.method, 503);
+            }
             Ok(_) => {}
             Err(refusal) => return refusal,
         }
@@ -209,31 +213,31 @@ async fn remove_both(request: ClientRequest, hidden: Hidden, policy: Option<Stri
     response
 }
 
-/// What the server that knows most of a container says of it; `None` where there is none.
+/// What the newest replica of a container says of it, how many rows the fullest has, and which versions any names,
+/// where most of its replicas answer; `None` where there is none.
 async fn look_at(request: &ClientRequest, container: EntityPath, next: &Next) -> Result<Option<Response>, Response> {
     let mut look = request.subrequest(Method::HEAD, container, SOURCE).preauthorised();
     look.set_header("x-newest", "true");
     allow_hidden(&mut look);
     let found = next.clone().run(look).await;
     match found.status() {
-        status if status.is_success() => Ok(Some(found)),
+        status if status.is_success() && found.headers().contains_key(X_MOST_ROWS) => Ok(Some(found)),
+        status if status.is_success() => Err(reply::status_for(&request.method, 503)),
         StatusCode::NOT_FOUND => Ok(None),
         _ => Err(refused(&found, request)),
     }
 }
 
-/// Whether a container has rows, by what its servers say of it.
+/// Whether a container has rows, by what any of its servers says of it.
 fn has_rows(container: Option<&Response>) -> bool {
-    let count = container.and_then(|found| found.headers().get("x-container-object-count"));
+    let count = container.and_then(|found| found.headers().get(X_MOST_ROWS));
     count.is_some_and(|count| count != "0")
 }
 
-fn set_sysmeta(request: &mut ClientRequest, name: &str, value: &str) {
-    let name = match name {
-        CONTAINER_SYSMETA => VERSIONS_CONTAINER,
-        _ => "x-container-sysmeta-versions-enabled",
-    };
-    request.set_header(name, value);
+fn set_sysmeta(request: &mut ClientRequest, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        request.headers.insert(name, value);
+    }
 }
 
 #[cfg(test)]
@@ -252,6 +256,12 @@ mod tests {
         visible: (u16, &'static str),
         /// Whether this gateway has learnt of the versions already.
         is_known: bool,
+        /// Whether one of the visible one's servers has.
+        is_named: bool,
+        /// Whether most of the servers that decide are away: those of the versions, where they are named.
+        is_away: bool,
+        /// Whether those that answer have had the container as long as any.
+        is_certain: bool,
     }
 
     const LOOKS: [&str; 2] = ["HEAD /a/c", "HEAD /a/~versions~c"];
@@ -268,9 +278,22 @@ mod tests {
             let (status, rows) = if is_hidden { servers.hidden } else { servers.visible };
             let is_deletion = request.method == Method::DELETE;
             let mut response = reply::status(if is_deletion { status } else { 204 });
-            request_pipeline::set_header(response.headers_mut(), "x-container-object-count", rows);
-            if !is_hidden {
-                request_pipeline::set_header(response.headers_mut(), VERSIONS_CONTAINER, "%00versions%00c");
+            response
+                .headers_mut()
+                .insert(X_MOST_ROWS, HeaderValue::from_static(rows));
+            if servers.is_certain {
+                let certain = HeaderValue::from_static("true");
+                response.headers_mut().insert(X_MOST_ROWS_CERTAIN, certain);
+            }
+            if is_hidden && servers.hidden.0 == 404 {
+                *response.status_mut() = StatusCode::NOT_FOUND;
+            }
+            if !is_hidden && servers.is_named {
+                let named = HeaderValue::from_static("%00versions%00c");
+                response.headers_mut().insert(X_NAMED_VERSIONS, named);
+            }
+            if servers.is_away && is_hidden == servers.is_named {
+                response.headers_mut().remove(X_MOST_ROWS);
             }
             response
         });
@@ -286,8 +309,10 @@ mod tests {
         let feature = ObjectVersioning::new(true, Policies::default(), &Default::default(), World::real());
         let response = ask(feature, request("DELETE", "/v1/a/c"), core).await;
         let mut asked = std::mem::take(&mut *asked.lock());
-        let behind = asked.split_off(LOOKS.len());
-        assert_eq!(asked, LOOKS);
+        // The second is of versions that are named or known.
+        let looks = 1 + usize::from(servers.is_named || servers.is_known && !servers.is_away);
+        let behind = asked.split_off(looks);
+        assert_eq!(asked, LOOKS[..looks]);
         (response.status().as_u16(), behind)
     }
 
@@ -295,6 +320,9 @@ mod tests {
         hidden: (204, "0"),
         visible: (204, "0"),
         is_known: true,
+        is_named: true,
+        is_away: false,
+        is_certain: true,
     };
     const DELETE_HIDDEN: &str = "DELETE /a/~versions~c";
     const DELETE_VISIBLE: &str = "DELETE /a/c";
@@ -337,6 +365,7 @@ mod tests {
                     hidden,
                     visible,
                     is_known,
+                    ..NO_ROWS
                 };
                 assert_eq!(deleted(servers).await, (409, vec![]), "{hidden:?} {visible:?}");
             }
@@ -346,5 +375,30 @@ mod tests {
             ..NO_ROWS
         };
         assert_eq!(deleted(unknown).await.1, [DELETE_HIDDEN, DELETE_VISIBLE]);
+    }
+
+    /// What a minority says of rows is not all that there is; what names no versions is looked at once.
+    #[tokio::test]
+    async fn most_replicas_have_to_answer() {
+        let named = Servers {
+            is_away: true,
+            ..NO_ROWS
+        };
+        assert_eq!(deleted(named).await, (503, vec![]));
+        let plain = Servers {
+            is_known: false,
+            is_named: false,
+            ..NO_ROWS
+        };
+        assert_eq!(deleted(plain).await, (204, vec![DELETE_VISIBLE.into()]));
+        let away = Servers { is_away: true, ..plain };
+        assert_eq!(deleted(away).await, (503, vec![]));
+        // Made on handoffs while most of its servers are away: of a container without versions that is enough.
+        let made_since = |servers| Servers {
+            is_certain: false,
+            ..servers
+        };
+        assert_eq!(deleted(made_since(NO_ROWS)).await, (503, vec![]));
+        assert_eq!(deleted(made_since(plain)).await.0, 204);
     }
 }

@@ -112,6 +112,10 @@ impl ObjectVersioning {
     async fn object(&self, request: ClientRequest, entity: Arc<EntityPath>, next: Next) -> Response {
         let container = entity.container.as_deref().unwrap_or_default();
         let info = next.info().container(&entity.account, container).await;
+        if info.is_of_gone_account && !matches!(request.method, Method::GET | Method::HEAD) {
+            // It takes no writes, nor deletions.
+            return next.run(request).await;
+        }
         let versioned = Versioned::of(&entity.account, container, &info);
         let wanted = wanted_version(&request);
         let is_lock_change = request.headers.contains_key(X_LOCK_CHANGE);
