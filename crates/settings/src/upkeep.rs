@@ -85,7 +85,8 @@ options! {
         interval: Duration = "3600",
         /// Objects that are deleted at the same time.
         concurrency: usize = "25",
-        /// Seconds for which a deleted account is left as it is.
+        /// Seconds for which a deleted account is left as it is, by the clocks of all its servers that answer; more
+        /// than half have to.
         delay_reaping: Duration = "0",
         /// Seconds, besides those of delay_reaping, after which the log names what could not be deleted.
         reap_warn_after: Duration = "2592000",

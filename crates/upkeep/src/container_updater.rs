@@ -7,9 +7,9 @@
 //! not changed since it had last nothing to report is not opened again; an account that could not be updated
 //! is left in peace for a while; figures are sent again for a while after the last change, for an
 //! account's replicas overwrite each other's figures in whatever order they arrive: an old one that
-//! replication brings late would stay for good; a container is quarantined only when every primary of its
-//! account answers that it knows of no such account and of none that was deleted, for the reaper still wants
-//! the containers of one that was.
+//! replication brings late would stay for good; a container is quarantined only when it has no objects of any policy,
+//! and every primary of its account and as many handoffs, where gateways find it too, answer that they know of no such
+//! account and of none that was deleted, for the reaper still wants the containers of one that was.
 //! Deliberately absent: shards, whose figures are the sharder's to report.
 //! Tests: `tests/container_updater.rs`; requests compared with OpenStack Swift 2.38.3's updater.
 
@@ -187,15 +187,16 @@ impl ContainerUpdater {
         match self.send(&info).await {
             Reply::Taken => {}
             Reply::Refused => return refused,
-            Reply::NoAccount if info.object_count > 0 => {
-                let path = path_of(&info).path();
-                let why = "no server knows its account; it stays, as it has objects: do all nodes have the same rings?";
-                self.peer_failures.note_item(path, why);
-                return refused;
-            }
             Reply::NoAccount => {
-                let aside = device.run(move || broker.set_aside("no account replicas exist"));
-                aside.await;
+                let is_aside = device.run(move || match has_objects(&broker)? {
+                    true => Ok(false),
+                    false => broker.set_aside("no account replicas exist").map(|_| true),
+                });
+                if is_aside.await == Some(false) {
+                    let why = "no server knows its account; it stays, as it has objects: do all nodes have the same \
+                               rings?";
+                    self.peer_failures.note_item(path.path(), why);
+                }
                 return refused;
             }
         }
@@ -235,16 +236,26 @@ impl ContainerUpdater {
             head_only: true,
             ..ReadAccount::new(target)
         };
-        let place = (&account, account.clone());
+        let ring = self.accounts.ring.load_full();
+        let partition = self.accounts.partition_of(&ring, &account);
+        let mut asked = ring.primaries(partition);
+        asked.extend(ring.handoffs(partition).take(asked.len()));
+        let head = |_, target| head(target);
         let known = self
             .accounts
-            .send_to_primaries(&context, place, Bytes::new(), head)
+            .send(&context, &asked, (partition, account), Bytes::new(), head)
             .await;
         match all_say_not_found(&known) && !known.iter().any(says_deleted) {
             true => Reply::NoAccount,
             false => Reply::Refused,
         }
     }
+}
+
+/// Of whatever policy: those of another one than the container's wait for the reconciler.
+fn has_objects(broker: &Broker) -> Result<bool, Error> {
+    let stats = broker.policy_stats()?;
+    Ok(stats.iter().any(|stat| stat.object_count > 0))
 }
 
 fn path_of(info: &Info) -> EntityPath {

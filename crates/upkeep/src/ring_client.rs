@@ -5,12 +5,13 @@
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures_util::future::join_all;
-use http::{HeaderValue, StatusCode};
+use http::header::DATE;
+use http::{HeaderName, HeaderValue, StatusCode};
 use peer::message::{Message, RequestContext};
 use peer::{Body, Call, PeerError, Peers, Response, Target, Timeouts};
 use placement::{Device, Ring};
 use std::sync::Arc;
-use vocabulary::{EntityPath, HashPrefix, Partition};
+use vocabulary::{EntityPath, HashPrefix, Partition, Timestamp, calendar};
 
 /// A ring that may be exchanged, the services it names, and how long to wait for them.
 #[derive(Clone)]
@@ -42,6 +43,18 @@ impl NodeResponse {
 
     pub(crate) fn is_success(&self) -> bool {
         self.status().is_some_and(|status| status.is_success())
+    }
+
+    /// The second since 1970 by its clock when it answered; none for a server of this process.
+    pub(crate) fn date(&self) -> Option<u64> {
+        let date = self.response.as_ref().ok()?.headers().get(DATE)?;
+        calendar::parse_http(date.to_str().ok()?)
+    }
+
+    /// A time among its headers.
+    pub(crate) fn timestamp(&self, name: &HeaderName) -> Option<Timestamp> {
+        let value = self.response.as_ref().ok()?.headers().get(name)?;
+        value.to_str().ok()?.parse().ok()
     }
 
     /// Why it is no success, for the log.

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Fake, pass, ring_client};
+use common::{Fake, pass, ring_client, ring_client_of};
 use listing_engine::{Broker, Kind, Location, NewDatabase, ObjectRow, Row};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,11 +60,15 @@ fn new_container(account: &str, name: &str) -> NewDatabase {
 }
 
 fn add(broker: &Broker, name: &str, size: u64) {
+    add_of(broker, name, size, PolicyIndex(0));
+}
+
+fn add_of(broker: &Broker, name: &str, size: u64, policy: PolicyIndex) {
     let row = ObjectRow {
         size,
         deleted: false,
         content_type: "text/plain".into(),
-        ..ObjectRow::deleted(name, Timestamp::from_seconds(1_700_000_001), PolicyIndex(0))
+        ..ObjectRow::deleted(name, Timestamp::from_seconds(1_700_000_001), policy)
     };
     broker.commit_batch(&[Row::Object(row)]).unwrap();
 }
@@ -191,14 +195,37 @@ async fn a_container_whose_account_nobody_knows_is_quarantined() {
 /// Its account may be on servers that another ring names.
 #[tokio::test]
 async fn a_container_with_objects_stays_where_it_is() {
-    let mut site = Site::new(Duration::ZERO);
-    let broker = container(&site.device(), "AUTH_t", "c");
-    add(&broker, "o", 1);
-    for device in ["sd0", "sd1", "sd2"] {
-        site.fake.refusing.lock().insert(device.into(), (404, None));
+    // The reconciler has those of another policy still to move.
+    for policy in [0, 1].map(PolicyIndex) {
+        let mut site = Site::new(Duration::ZERO);
+        let broker = container(&site.device(), "AUTH_t", "c");
+        add_of(&broker, "o", 1, policy);
+        for device in ["sd0", "sd1", "sd2"] {
+            site.fake.refusing.lock().insert(device.into(), (404, None));
+        }
+        assert_eq!(pass(&mut site.updater).await, (0, 1));
+        assert!(broker.location().db_file().exists(), "{policy}");
     }
-    assert_eq!(pass(&mut site.updater).await, (0, 1));
-    assert!(broker.location().db_file().exists());
+}
+
+/// As after a rebalance, before replication has moved the account.
+#[tokio::test]
+async fn an_account_on_a_handoff_is_known() {
+    for (status, stays) in [(204, true), (503, true), (404, false)] {
+        let mut site = Site::new(Duration::ZERO);
+        let accounts = ring_client_of(&site.fake, 1.0);
+        let partition = accounts.hash.account("AUTH_t").partition(4);
+        let primary = accounts.ring.load().primaries(partition)[0].device.clone();
+        let disks = Disks::new(World::real(), site.dir.path(), false);
+        site.updater = ContainerUpdater::new(disks, accounts, 1, Duration::ZERO, Duration::ZERO);
+        let broker = container(&site.device(), "AUTH_t", "c");
+        for device in ["sd0", "sd1", "sd2"] {
+            let status = if device == primary { 404 } else { status };
+            site.fake.refusing.lock().insert(device.into(), (status, None));
+        }
+        assert_eq!(pass(&mut site.updater).await, (0, 1));
+        assert_eq!(broker.location().db_file().exists(), stays, "{status}");
+    }
 }
 
 /// As by the secrets of another cluster.

@@ -4,10 +4,11 @@
 //! each takes some of its containers, chosen by a hash, deletes their objects and then the container, and
 //! goes on although something cannot be deleted. When all has gone, replication reclaims the database.
 //! Always holds: an account is reaped only while its database says that it is deleted, by its status or by its times,
-//! and only by its primaries; a container is deleted only after all that it lists; whatever is left is tried again in
-//! the next pass; versions that S3's object lock holds stay until that ends.
+//! and only by its primaries, of whom more than half answer and none has it as one that was made again; where a delay
+//! is configured, only after that by the clocks of all that answer; a container is deleted after all that it lists;
+//! whatever is left is tried again in the next pass; versions that S3's object lock holds stay until that ends.
 //! Deliberately absent: marking (the account server's), reclaiming (the account-replicator's).
-//! Tests: `tests/interop/test_account_reaper.py`.
+//! Tests: `tests/account_reaper.rs`, `tests/interop/test_account_reaper.py`.
 
 mod remove;
 
@@ -15,12 +16,16 @@ use crate::Disks;
 use crate::local_server::LocalServer;
 use crate::open_device::OpenDevice;
 use crate::peer_failures::PeerFailures;
-use crate::ring_client::RingClient;
+use crate::ring_client::{NodeResponse, RingClient, context_of};
 use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::work_share::WorkShare;
+use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream;
-use listing_engine::{Broker, DeviceRoot, Entry, Error, Kind, ListQuery, Location};
+use http::StatusCode;
+use listing_engine::{Broker, DeviceRoot, Entry, Error, Info, Kind, ListQuery, Location};
+use peer::message::ReadAccount;
+use peer::message::header_names::X_PUT_TIMESTAMP;
 pub use remove::ReaperTargets;
 use remove::{ReaperRecord, Removal};
 use std::collections::VecDeque;
@@ -124,9 +129,7 @@ impl AccountReaper {
             })
             .await;
         let info = info.flatten()?;
-        let now = self.state.world().clock.now().as_f64();
-        let due = info.delete_timestamp.as_f64() + self.options.delay.as_secs_f64();
-        if !info.is_marked_deleted() || due > now || info.container_count == 0 {
+        if !info.is_marked_deleted() || info.container_count == 0 || !self.is_due(&info).await {
             return None;
         }
         let count = info.container_count;
@@ -146,6 +149,54 @@ impl AccountReaper {
             figures: ReaperFigures::default(),
             began: self.state.world().clock.elapsed(),
         })))
+    }
+
+    /// Whether the delay is over, by this machine's clock and those of the account's servers, and none of them has the
+    /// account again: what one database or a clock that is ahead makes due would be gone for good.
+    async fn is_due(&self, info: &Info) -> bool {
+        let due = info.delete_timestamp.as_f64() + self.options.delay.as_secs_f64();
+        if due > self.state.world().clock.now().as_f64() {
+            return false;
+        }
+        let head = |target| ReadAccount {
+            head_only: true,
+            ..ReadAccount::new(target)
+        };
+        let path = EntityPath::account(info.account.as_str());
+        let place = (&path, path.clone());
+        let sent = self
+            .accounts
+            .send_to_primaries(&context_of(NAME), place, Bytes::new(), head)
+            .await;
+        // One whose drive is away answers as well, and knows nothing.
+        let has_looked = |node: &&NodeResponse| node.is_success() || node.status() == Some(StatusCode::NOT_FOUND);
+        if sent.iter().filter(has_looked).count() * 2 <= sent.len() {
+            let why = "too few of its servers answer to know that it is deleted, and how long ago by their clocks";
+            self.failures.note_item(path.path(), why);
+            return false;
+        }
+        for node in sent {
+            // One that has the deletion by replication answers as if it were there, until it is empty.
+            if node.is_success()
+                && node
+                    .timestamp(&X_PUT_TIMESTAMP)
+                    .is_none_or(|put| put > info.delete_timestamp)
+            {
+                let why = "this server has the account as one that was made again; not reaped while they disagree";
+                self.failures.note_at(node.place, path.path(), why.to_owned());
+                return false;
+            }
+            if self.options.delay.is_zero() {
+                continue;
+            }
+            // A date has whole seconds, and a server may say the same for a second.
+            if node.date().is_some_and(|date| date.saturating_add(2) as f64 <= due) {
+                let why = "by this server's clock delay_reaping is not over; one of the two clocks is wrong";
+                self.failures.note_at(node.place, path.path(), why.to_owned());
+                return false;
+            }
+        }
+        true
     }
 
     /// One step of reaping; `false` when there is no more of the account.

@@ -8,12 +8,13 @@
 
 use super::clocks::{AskedBetween, ClocksDiffer};
 use super::remover::RuledBucket;
-use super::{ContainerLifecycle, NAME, VERSIONS};
+use super::{ContainerLifecycle, NAME};
 use crate::ring_client::{NodeResponse, context_of};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use lifecycle::text_of_pieces;
 use peer::message::ReadContainer;
+use peer::message::header_names::X_VERSIONS_CONTAINER;
 use vocabulary::PolicyIndex;
 
 /// Why a bucket is left for this pass.
@@ -64,9 +65,7 @@ impl ContainerLifecycle {
         if let Some(why) = judge(&answers) {
             return Err(ReasonToWait::Rules(why));
         }
-        let dated = sent
-            .iter()
-            .filter_map(|node| Some((&*node.place, node.response.as_ref().ok()?.headers())));
+        let dated = sent.iter().filter_map(|node| Some((&*node.place, node.date()?)));
         let most = self.options.max_clock_skew;
         asked.earliest(dated, most).map_err(ReasonToWait::Clocks)
     }
@@ -85,7 +84,8 @@ fn says(response: &NodeResponse, bucket: &RuledBucket) -> Option<bool> {
 
 fn is_same(headers: &HeaderMap, bucket: &RuledBucket) -> bool {
     let value = |name: &str| headers.get(name)?.to_str().ok().filter(|value| !value.is_empty());
-    text_of_pieces(value).as_deref() == Some(&bucket.stored) && value(VERSIONS).is_some() == bucket.keeps_versions()
+    text_of_pieces(value).as_deref() == Some(&bucket.stored)
+        && value(X_VERSIONS_CONTAINER.as_str()).is_some() == bucket.keeps_versions()
 }
 
 fn judge(answers: &[Option<bool>]) -> Option<&'static str> {
@@ -136,7 +136,7 @@ mod tests {
         headers.insert("x-container-sysmeta-s3api-lifecycle-0", HeaderValue::from_static("[]"));
         assert!(is_same(&headers, &bucket("[]", false)));
         assert!(!is_same(&headers, &bucket("[1]", false)) && !is_same(&headers, &bucket("[]", true)));
-        headers.insert(VERSIONS, HeaderValue::from_static("v"));
+        headers.insert(X_VERSIONS_CONTAINER, HeaderValue::from_static("v"));
         assert!(is_same(&headers, &bucket("[]", true)) && !is_same(&headers, &bucket("[]", false)));
     }
 }

@@ -7,10 +7,8 @@
 //! answer. Answers of this process carry no time: where a bucket's other servers are away, and where there are none,
 //! this machine's clock alone decides.
 
-use http::HeaderMap;
-use http::header::DATE;
 use std::time::Duration;
-use vocabulary::{Timestamp, calendar};
+use vocabulary::Timestamp;
 
 /// A server's clock and this machine's are too far apart.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,18 +34,14 @@ pub(super) struct AskedBetween {
 }
 
 impl AskedBetween {
-    /// The earliest second of this machine's clock and those of the servers with these answers.
+    /// The earliest second of this machine's clock and those of the servers, which answered at these seconds of theirs.
     pub(super) fn earliest<'a>(
         self,
-        answers: impl Iterator<Item = (&'a str, &'a HeaderMap)>,
+        answers: impl Iterator<Item = (&'a str, u64)>,
         most: Duration,
     ) -> Result<u64, ClocksDiffer> {
         let mut earliest = self.first.seconds();
-        for (place, headers) in answers {
-            let date = headers
-                .get(DATE)
-                .and_then(|date| calendar::parse_http(date.to_str().ok()?));
-            let Some(date) = date else { continue };
+        for (place, date) in answers {
             // A date has whole seconds, and a server may say the same for a second.
             let ahead = self.first.seconds().saturating_sub(date.saturating_add(2));
             let behind = date.saturating_sub(self.last.seconds());
@@ -75,14 +69,8 @@ mod tests {
             first: Timestamp::from_seconds(1_700_000_000),
             last: Timestamp::from_seconds(1_700_000_015),
         };
-        let earliest = |dates: &[u64]| {
-            let answer = |date: &u64| [(DATE, calendar::http(*date).parse().unwrap())].into_iter().collect();
-            let answers: Vec<HeaderMap> = dates.iter().map(answer).collect();
-            asked.earliest(
-                answers.iter().map(|headers| ("s:1/d", headers)),
-                Duration::from_secs(60),
-            )
-        };
+        let earliest =
+            |dates: &[u64]| asked.earliest(dates.iter().map(|date| ("s:1/d", *date)), Duration::from_secs(60));
         assert_eq!(earliest(&[]), Ok(1_700_000_000));
         assert_eq!(earliest(&[1_699_999_950, 1_700_000_010]), Ok(1_699_999_950));
         assert_eq!(earliest(&[1_699_999_938, 1_700_000_075]), Ok(1_699_999_938));
@@ -92,8 +80,5 @@ mod tests {
             "this machine's clock is 259200 seconds ahead of that of this server, more than max_clock_skew (60 seconds)"
         );
         assert!(words(&[1_700_000_076]).contains("61 seconds behind"));
-        let other = HeaderMap::new();
-        let without = asked.earliest([("s:1/d", &other)].into_iter(), Duration::ZERO);
-        assert_eq!(without, Ok(1_700_000_000));
     }
 }

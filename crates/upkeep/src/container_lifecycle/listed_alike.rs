@@ -2,8 +2,9 @@
 //!
 //! What the gateway lists is what one of them knows. One that was away when a version was written would hide it, and
 //! with it that it is made of parts which are to go.
-//! Always holds: one server that does not answer, or lists something else than the others, is an error, so that parts
-//! stay until replication has made them alike.
+//! Always holds: one server that does not answer, or lists something else than the others, is an error of the key, so
+//! that parts stay until replication has made them alike, and what has no parts goes; a bucket whose servers gave no
+//! answer is left alone for a while (`unlisted.rs`).
 
 use super::alone::{ListedOfKey, VersionsAsked};
 use super::remover::{Remover, RuledBucket};
@@ -12,6 +13,8 @@ use http::Method;
 use vocabulary::Timestamp;
 
 const DIFFERENT: &str = "its servers do not list the same versions yet, so that parts stay until the next pass";
+
+const LEFT_ALONE: &str = "not all of its servers listed its versions a moment ago; parts stay";
 
 impl Remover {
     /// Checks it of a key's versions `since` then.
@@ -24,6 +27,13 @@ impl Remover {
         let Some(hidden) = bucket.hidden() else {
             return Ok(());
         };
+        let (name, now) = (bucket.path.path(), self.world.clock.elapsed());
+        // As of what cannot be read: the servers do what else they are asked for.
+        let error = || InternalRequest::new(Method::GET, hidden.clone()).unexpected(500, "-".to_owned());
+        if self.unlisted.has(&name, now) {
+            self.failures.note_item(name, LEFT_ALONE);
+            return Err(error());
+        }
         let mut asked = VersionsAsked::of_key(key, self.page);
         if let Some(since) = since {
             asked.end_behind(key, since);
@@ -33,6 +43,9 @@ impl Remover {
             for sent in self.ask_for_versions(&hidden, &asked, "auto").await {
                 let place = sent.place.clone();
                 answers.push(self.listed_of_key(sent).await.map_err(|why| (place, why)));
+            }
+            if answers.iter().any(Result::is_err) {
+                self.unlisted.note(name.clone(), now);
             }
             match alike(answers) {
                 Ok(names) if names.len() < self.page => return Ok(()),
@@ -44,7 +57,7 @@ impl Remover {
             }
         };
         self.failures.note_item(bucket.path.with_object(key).path(), why);
-        Err(InternalRequest::new(Method::GET, hidden).unexpected(503, "-".to_owned()))
+        Err(error())
     }
 }
 

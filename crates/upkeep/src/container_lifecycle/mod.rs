@@ -32,6 +32,7 @@ mod remover;
 mod rows;
 mod standing;
 mod twins;
+mod unlisted;
 mod uploads;
 
 use crate::internal_client::InternalClient;
@@ -47,6 +48,7 @@ use bucket::BucketWalk;
 use lifecycle::{DayLength, LifecycleRules, text_of_pieces};
 use listing_engine::{Broker, DeviceRoot, Error, Info, Kind, Location};
 use parking_lot::Mutex;
+use peer::message::header_names::X_VERSIONS_CONTAINER;
 pub use remover::{HeldKeyLock, KeyLockRefusal, KeyLocks};
 use remover::{Remover, RuledBucket};
 use serde_json::{Value, json};
@@ -54,6 +56,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
+use unlisted::UnlistedBuckets;
 use vocabulary::names::RESERVED;
 use vocabulary::{EntityPath, Partition, Policies};
 
@@ -61,8 +64,6 @@ const NAME: &str = "container-lifecycle";
 /// Buckets that take turns, a step each: one that has much to do must not hold up others. Each of them has up to a page
 /// of what is due in memory.
 const MOST_BUCKETS: usize = 64;
-/// Names the hidden container of one that keeps versions.
-const VERSIONS: &str = "x-container-sysmeta-versions-container";
 
 /// What an operator can say, and who this server is.
 #[derive(Debug, Clone)]
@@ -184,6 +185,7 @@ impl ContainerLifecycle {
             concurrency: options.concurrency.max(1),
             page: options.page.max(1),
             failures: Arc::new(PeerFailures::new(NAME)),
+            unlisted: UnlistedBuckets::default(),
         };
         Self {
             containers,
@@ -267,7 +269,7 @@ fn look_into(location: Location) -> Result<Option<FoundBucket>, Error> {
             info,
             rules,
             stored: text,
-            versions: value_of(VERSIONS).map(str::to_owned),
+            versions: value_of(X_VERSIONS_CONTAINER.as_str()).map(str::to_owned),
         })),
         Err(error) => {
             let container = info.container.as_deref().unwrap_or_default();

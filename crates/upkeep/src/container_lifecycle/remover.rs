@@ -3,6 +3,7 @@
 //! Always holds: a held lock ends with its lease, whatever becomes of the process.
 
 use super::LifecycleFigures;
+use super::unlisted::UnlistedBuckets;
 use crate::internal_client::{InternalClient, InternalRequest, UnexpectedStatus};
 use crate::peer_failures::PeerFailures;
 use crate::ring_client::RingClient;
@@ -62,6 +63,7 @@ pub(super) struct Remover {
     /// Rows of a page.
     pub(super) page: usize,
     pub(super) failures: Arc<PeerFailures>,
+    pub(super) unlisted: UnlistedBuckets,
 }
 
 /// Why a lock was not taken.

@@ -5,11 +5,13 @@
 //! has got: up to the first all servers have done their share, up to the second everything is there.
 //! Found are containers by their links in `sync_containers`, which the container server and the replicator keep.
 //! Always holds: a point is moved only behind rows that have been dealt with as it says, the second one
-//! never over a row that has failed; a container takes no longer than its share of time in a pass, and those of a
+//! never over a row that has failed; a container takes no longer than its share of time in a pass, of which what was
+//! sent before leaves half to what is new and is gone on with in the next pass where it was left, and those of a
 //! cluster that does not answer hold up the others a few times a minute.
 //! Deliberately absent: the receiving side (`features`), and TLS.
 //! Tests: beside the code, `tests/interop/test_container_sync_sender.py`.
 
+mod broken_off;
 mod row;
 mod silence;
 mod target;
@@ -22,9 +24,11 @@ use crate::peer_failures::PeerFailures;
 use crate::ring_client::RingClient;
 use crate::walk::{DirectoryContents, ItemCount, OpenedDevice, WalkJob, WalkState, WorkedItem, keeps_walk};
 use crate::work_share::WorkShare;
+use broken_off::BrokenOff;
 use futures_util::future::join_all;
 use listing_engine::{Broker, Error, Info, Location, ObjectRow, Row, is_sharded};
 use peer::Timeouts;
+use peer::message::header_names::X_VERSIONS_CONTAINER;
 use row::Carrier;
 use silence::SilentClusters;
 use std::sync::Arc;
@@ -36,8 +40,6 @@ use vocabulary::{EntityPath, Partition};
 const NAME: &str = "container-sync";
 const SYNC_TO: &str = "X-Container-Sync-To";
 const SYNC_KEY: &str = "X-Container-Sync-Key";
-/// Names the hidden container of one that keeps versions.
-const VERSIONS: &str = "X-Container-Sysmeta-Versions-Container";
 
 /// What an operator can say.
 #[derive(Clone)]
@@ -61,6 +63,7 @@ pub struct ContainerSyncDaemon {
     containers: RingClient,
     carrier: Carrier,
     options: SyncOptions,
+    broken_off: BrokenOff,
     state: WalkState<Self>,
 }
 
@@ -105,6 +108,7 @@ impl ContainerSyncDaemon {
             containers,
             carrier,
             options,
+            broken_off: BrokenOff::default(),
             state: WalkState::new(NAME, disks),
         }
     }
@@ -128,13 +132,16 @@ impl ContainerSyncDaemon {
                 self.state.statsd.increment("failures");
             })
             .ok()?;
+        let (second, first) = (info.sync_point2, info.sync_point1);
+        let left_at = self.broken_off.take(&info.id).filter(|at| (second..first).contains(at));
         Some(SyncTask {
             share,
             began: self.state.world().clock.elapsed(),
-            second: info.sync_point2,
-            failed_behind: None,
-            first: info.sync_point1,
-            cursor: info.sync_point2,
+            second,
+            // What was passed over then stays to be made sure of.
+            failed_behind: left_at.map(|_| second),
+            first,
+            cursor: left_at.unwrap_or(second),
             broker: Arc::new(broker),
             info,
             path,
@@ -146,13 +153,22 @@ impl ContainerSyncDaemon {
     async fn sync(&self, device: &OpenDevice, task: &mut SyncTask) -> (ItemCount, bool) {
         let used = self.state.world().clock.elapsed().saturating_sub(task.began);
         if used >= self.options.container_time {
+            self.break_off(task);
             return (ItemCount::default(), false);
         }
         if self.carrier.is_silent(&task.target) {
+            // It may be one row that is not answered: the next pass begins behind it.
+            self.break_off(task);
             let why = "not synced: no answer came in time a moment ago; left alone for a minute".to_owned();
             let place = task.target.place();
             self.carrier.failures.note_at(place, task.path.path(), why);
             return (ItemCount::default(), false);
+        }
+        let is_time_for_newer = task.cursor < task.first && used >= self.options.container_time / 2;
+        if is_time_for_newer && self.has_newer(device, task).await {
+            // The next pass makes sure of the rest.
+            self.break_off(task);
+            task.cursor = task.first;
         }
         let (broker, cursor, count) = (task.broker.clone(), task.cursor, self.options.concurrency.max(1));
         let Some(rows) = device.run(move || broker.rows_since(cursor, count)).await else {
@@ -200,6 +216,21 @@ impl ContainerSyncDaemon {
         (ItemCount::of(done, failed), true)
     }
 
+    /// Remembers where the rows are gone on with that were sent before: rows that fail time and again would else hold
+    /// up those behind them for good.
+    fn break_off(&self, task: &SyncTask) {
+        if task.cursor < task.first && task.failed_behind.is_some() {
+            self.broken_off.note(&task.info.id, task.cursor);
+        }
+    }
+
+    /// Whether there are rows that have not been sent at all.
+    async fn has_newer(&self, device: &OpenDevice, task: &SyncTask) -> bool {
+        let (broker, first) = (task.broker.clone(), task.first);
+        let newer = device.run(move || broker.rows_since(first, 1)).await;
+        newer.is_some_and(|rows| !rows.is_empty())
+    }
+
     fn is_mine(&self, task: &SyncTask, row: &ObjectRow) -> bool {
         let container = task.path.container.as_deref().unwrap_or_default();
         let hash = self.containers.hash.object(&task.path.account, container, &row.name);
@@ -231,7 +262,7 @@ fn look_into(location: Location) -> Result<Option<(Broker, Info, String, String)
         return Ok(None);
     };
     let (info, state) = broker.whole_info()?;
-    if value_of(VERSIONS).is_some() {
+    if value_of(X_VERSIONS_CONTAINER.as_str()).is_some() {
         let container = info.container.as_deref().unwrap_or_default();
         tracing::warn!(
             "{NAME}: Skipping container {}/{container} with object versioning configured",

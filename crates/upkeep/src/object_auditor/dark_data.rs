@@ -2,9 +2,9 @@
 //!
 //! An object is dark when every primary of its container has answered and none lists it. Whatever else
 //! is the case, it is left in peace: one server that does not answer makes everything unknown, and so does one whose
-//! database is newer than the object, or of another policy.
+//! database is newer than the object, of another policy, or being cut into shards.
 //! Always holds: objects younger than `grace_age` are not asked about; shards are followed where the
-//! container names them.
+//! container names them, and the container is asked for its own rows then, which the sharder has not moved yet.
 //! Deliberately absent: doing something about it; that is the auditor's.
 
 use crate::RingClient;
@@ -12,7 +12,9 @@ use crate::ring_client::{context_of, target};
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use peer::message::ReadContainer;
-use peer::message::header_names::{X_ALLOW_RESERVED_NAMES, X_BACKEND_TIMESTAMP, X_POLICY_INDEX, X_RECORD_TYPE};
+use peer::message::header_names::{
+    X_ALLOW_RESERVED_NAMES, X_BACKEND_TIMESTAMP, X_POLICY_INDEX, X_RECORD_TYPE, X_SHARDING_STATE,
+};
 use peer::{Call, Response};
 use placement::Device;
 use serde_json::Value;
@@ -134,7 +136,7 @@ impl DarkData {
         for _ in 0..DEEPEST {
             let mut shards = vec![];
             for container in std::mem::take(&mut next) {
-                // Asked again it may point at itself: then its own rows count.
+                // Asked again, its own rows count.
                 let kind = match asked.insert(container.path()) {
                     true => "auto",
                     false => "object",
@@ -142,7 +144,15 @@ impl DarkData {
                 // Shards are made of rows that were there before.
                 let newest = about.newest.filter(|_| !is_shard);
                 let about = AskedAbout { newest, ..about };
-                for answer in self.ask_primaries(&container, about, kind).await {
+                let answers = self.ask_primaries(&container, about, kind).await;
+                if answers
+                    .iter()
+                    .flatten()
+                    .any(|answer| matches!(answer, ContainerAnswer::Shard(_)))
+                {
+                    shards.push(container);
+                }
+                for answer in answers {
                     match answer {
                         None => return Listedness::Unknown,
                         Some(ContainerAnswer::Listed) => return Listedness::Listed,
@@ -215,7 +225,7 @@ impl DarkData {
             .await
             .ok()??;
         match answer {
-            ContainerAnswer::Unlisted if !may_know => None,
+            ContainerAnswer::Unlisted | ContainerAnswer::Shard(_) if !may_know => None,
             answer => Some(answer),
         }
     }
@@ -232,7 +242,8 @@ struct AskedAbout<'a> {
 
 impl AskedAbout<'_> {
     /// Whether a database that lists no such object could: not one that was made since the object was written, as
-    /// another may have its rows, nor one of another policy, whose reconciler has the object still to move.
+    /// another may have its rows, nor one of another policy, whose reconciler has the object still to move, nor one
+    /// that is being cut: some of its rows are in no shard yet, and none of its answers has all others.
     fn may_know(&self, container: &HeaderMap) -> bool {
         let text = |name: HeaderName| container.get(name)?.to_str().ok();
         let made = text(X_BACKEND_TIMESTAMP).and_then(|at| at.parse().ok());
@@ -241,7 +252,8 @@ impl AskedAbout<'_> {
             (made, Some(newest)) => made.is_some_and(|made: Timestamp| made <= newest),
         };
         let policy = text(X_POLICY_INDEX).and_then(|policy| policy.parse().ok());
-        is_older && policy == Some(self.policy.0)
+        let is_being_cut = text(X_SHARDING_STATE) == Some("sharding");
+        is_older && policy == Some(self.policy.0) && !is_being_cut
     }
 }
 
@@ -265,6 +277,8 @@ async fn understand(response: Response, object: &str) -> Option<ContainerAnswer>
             Some(ContainerAnswer::Shard(EntityPath { object: None, ..shard }))
         }
         (false, Some(name)) if name == object => Some(ContainerAnswer::Listed),
+        // No shard is listed for its name.
+        (true, None) => None,
         _ => Some(ContainerAnswer::Unlisted),
     }
 }

@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use upkeep::{RingClient, UpkeepJob, UpkeepStep};
-use vocabulary::HashPrefix;
+use vocabulary::{HashPrefix, calendar};
 use world::World;
 
 /// Where requests went and what they said: `PUT /sd0/3/a/c/o`.
@@ -27,6 +27,8 @@ pub struct Fake {
     pub listing: Mutex<HashMap<String, (u16, String)>>,
     /// The headers of that.
     pub listing_headers: Mutex<Vec<(&'static str, &'static str)>>,
+    /// What a device says that time is, in seconds since 1970, where it does not list.
+    pub dates: Mutex<HashMap<String, u64>>,
 }
 
 #[async_trait::async_trait]
@@ -56,6 +58,10 @@ impl Service for Fake {
             None => (201, None),
         };
         *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+        if let Some(seconds) = self.dates.lock().get(&*target.device) {
+            let date = calendar::http(*seconds).parse().unwrap();
+            response.headers_mut().insert("date", date);
+        }
         if let Some(location) = location {
             response.headers_mut().insert("location", location.parse().unwrap());
         }
@@ -77,12 +83,17 @@ impl Fake {
 
 /// `sd0`, `sd1` and `sd2` hold every partition.
 pub fn ring_client(fake: &Arc<Fake>) -> RingClient {
+    ring_client_of(fake, 3.0)
+}
+
+/// So many of them hold every partition; the others are its handoffs.
+pub fn ring_client_of(fake: &Arc<Fake>, replicas: f64) -> RingClient {
     let mut peers = Peers::new(World::real());
     peers.register("127.0.0.2", 6299, fake.clone());
     peers.register("127.0.0.1", 6201, fake.clone());
     let wait = Duration::from_secs(30);
     RingClient {
-        ring: Arc::new(ArcSwap::from_pointee(ring())),
+        ring: Arc::new(ArcSwap::from_pointee(ring(replicas))),
         hash: HashPrefix::new("a", "b").unwrap(),
         peers: Arc::new(peers),
         timeouts: Timeouts {
@@ -92,8 +103,8 @@ pub fn ring_client(fake: &Arc<Fake>) -> RingClient {
     }
 }
 
-fn ring() -> Ring {
-    let mut builder = RingBuilder::new(4, 3.0, 1).unwrap();
+fn ring(replicas: f64) -> Ring {
+    let mut builder = RingBuilder::new(4, replicas, 1).unwrap();
     for id in 0..3 {
         builder.add(device(id)).unwrap();
     }

@@ -107,6 +107,46 @@ async fn parts_stay_that_a_version_is_made_of_as_well() {
     assert_eq!(site.gateway.asked("DELETE"), ["DELETE /v1/a/b/k"]);
 }
 
+/// A server that is away for a week is no reason for rules to rest that long.
+#[tokio::test]
+async fn versions_of_parts_that_cannot_be_compared_hold_up_no_others() {
+    let mut site = Site::new(100);
+    let rule = LifecycleRule {
+        is_enabled: true,
+        noncurrent: Some(NoncurrentExpiration {
+            days: 1,
+            newer_versions: None,
+        }),
+        ..LifecycleRule::default()
+    };
+    site.versioned("b", rule);
+    let mut plain = vec![];
+    for number in 0..24 {
+        // More keys than may fail in a row.
+        let (key, is_made_of_parts) = (format!("k{number:02}"), number < 12);
+        for (age, is_latest) in [(DAY + 20, true), (DAY + 30, false)] {
+            let id = Timestamp::from_seconds(now() - age).normal();
+            let (query, path) = (format!("?version-id={id}"), format!("/v1/a/b/{key}?version-id={id}"));
+            let hash = if is_made_of_parts && !is_latest {
+                "x; slo_etag=y"
+            } else {
+                "x"
+            };
+            let row = json!({"name": key, "version_id": id, "bytes": 1, "hash": hash, "content_type": "t",
+                "is_latest": is_latest});
+            site.put("b", row, &query, age, &[]);
+            match (is_latest, is_made_of_parts) {
+                (true, _) => {}
+                (false, true) => made_by_upload(&site, &path, Some("1-2")),
+                (false, false) => plain.push(format!("DELETE {path}")),
+            }
+        }
+    }
+    *site.servers.lists_nothing.lock() = true;
+    assert_eq!(site.pass().await, (12, 12));
+    assert_eq!(site.gateway.asked("DELETE"), plain);
+}
+
 /// Versions are kept since a moment ago: what is gone has become one.
 #[tokio::test]
 async fn parts_stay_where_versions_are_kept_meanwhile() {

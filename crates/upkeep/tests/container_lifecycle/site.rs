@@ -176,11 +176,13 @@ impl Gateway {
     }
 }
 
-/// A container server: its buckets' headers, what it lists, and seconds by which its clock is behind.
+/// A container server: its buckets' headers, what it lists, whether it fails at that, and seconds by which its clock is
+/// behind.
 #[derive(Default)]
 pub struct ContainerServer {
     buckets: Mutex<BTreeMap<String, Vec<(&'static str, String)>>>,
     pub listed: Mutex<BTreeMap<String, Vec<Value>>>,
+    pub lists_nothing: Mutex<bool>,
     pub behind: Mutex<u64>,
 }
 
@@ -192,6 +194,11 @@ impl Service for ContainerServer {
             panic!("no container")
         };
         if call.method == Method::GET {
+            if *self.lists_nothing.lock() {
+                let mut response = Response::new(Body::empty());
+                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+                return response;
+            }
             let rows = self.listed.lock().get(&target.path.path()).cloned().unwrap_or_default();
             return Response::new(Body::whole(Value::from(rows).to_string()));
         }
