@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import subprocess
+import threading
 import time
 from urllib.parse import urlsplit
 
@@ -273,6 +274,45 @@ def test_a_store_that_answers_nothing_can_be_left(tmp_path, command):
         connection.close()
     assert program.returncode == 1 and complaints.startswith("interrupted"), complaints
     assert time.monotonic() - began < 5, "no answer was waited for"
+
+
+def test_a_second_interruption_waits_for_nothing(tmp_path):
+    """The store takes logins and containers, and then answers nothing more."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        waits = threading.Event()
+        threading.Thread(target=answer_all_but_objects, args=(server, url, waits), daemon=True).start()
+        program = subprocess.Popen([martlet(), "bench", "swift", "-A", f"{url}/auth/v1.0", "-U", "u", "-K", "k"], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        assert waits.wait(timeout=30), "no object was sent"
+        program.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            program.wait(timeout=1)
+        program.send_signal(signal.SIGINT)
+        _, complaints = program.communicate(timeout=10)
+    assert program.returncode == 1 and "interrupted twice" in complaints, complaints
+
+
+def answer_all_but_objects(server, url, waits):
+    while True:
+        try:
+            connection, _ = server.accept()
+        except OSError:  # the test has ended
+            return
+        threading.Thread(target=answer_until_object, args=(connection, url, waits), daemon=True).start()
+
+
+def answer_until_object(connection, url, waits):
+    with connection, connection.makefile("rb") as requests:
+        while request := requests.readline():
+            while requests.readline().strip():
+                pass
+            method, path, _ = request.decode().split()
+            if path.count("/") > 3:
+                waits.set()
+                threading.Event().wait()
+            headers = f"X-Storage-Url: {url}/v1/a\r\nX-Auth-Token: t\r\nContent-Length: 0\r\n"
+            connection.sendall(f"HTTP/1.1 {404 if method == 'HEAD' else 201} -\r\n{headers}\r\n".encode())
 
 
 @pytest.mark.parametrize("found, replaced, complaint", [

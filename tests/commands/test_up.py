@@ -60,6 +60,24 @@ def test_data_without_their_configuration_are_left_alone(up):
     assert Client(up.auth_url).get("c", "o") == b"kept"
 
 
+def test_what_a_first_start_finds_does_not_stop_it(up):
+    """A file system made for the devices, what a start left that was killed, and what an operator keeps there."""
+    unreadable = up.srv / "lost+found"
+    unreadable.mkdir(parents=True, mode=0)
+    draft, kept = up.etc.with_name("etc.0123456789abcdef.new"), up.etc.with_name("etc.new")
+    for directory in (draft, kept):
+        (directory / "part").mkdir(parents=True)
+    up.start()
+    assert Client(up.auth_url).token and not draft.exists() and kept.exists() and unreadable.exists()
+
+
+def test_an_empty_configuration_is_named(up):
+    (up.etc / "lost+found").mkdir(parents=True)
+    up.launch()
+    until(lambda: not up.alive(), what="the refusal")
+    assert "is empty" in up.log() and len(list(up.etc.iterdir())) == 1
+
+
 def test_every_user_logs_in(up):
     up.start()
     for user in KEYS:

@@ -1,8 +1,8 @@
 //! The first start of `martlet up`: configuration, rings and builders for a new cluster.
 //!
 //! Always holds: `DIR/etc` appears whole or not at all (it is written beside its place, synced and
-//! renamed), so that an interrupted first start is simply repeated; the path secrets of data that
-//! exists are never made anew: a directory with data and without `etc` is refused.
+//! renamed), so that an interrupted first start is simply repeated, which removes what that left; the path
+//! secrets of data that exist are never made anew: a directory with data and without `etc` is refused.
 
 use crate::cli::Up;
 use crate::failure::CommandFailure;
@@ -53,12 +53,46 @@ pub fn make_cluster(world: &World, up: &Up, bind: SocketAddr, etc: &Path, srv: &
     write_rings(world, &shape, &draft)?;
     sync_directory(&draft)?;
     std::fs::rename(&draft, etc).map_err(CommandFailure::io("put in place", etc))?;
+    remove_drafts(etc);
     sync_directory(etc.parent().unwrap_or(etc))
+}
+
+/// Those of first starts that were interrupted: no other start runs in this directory.
+fn remove_drafts(etc: &Path) {
+    for entry in etc.parent().map(entries).and_then(Result::ok).unwrap_or_default() {
+        if is_draft(&entry, etc)
+            && let Err(error) = std::fs::remove_dir_all(&entry)
+        {
+            tracing::warn!("cannot remove {}: {error}", entry.display());
+        }
+    }
+}
+
+/// By the names that drafts get; another one is an operator's.
+fn is_draft(path: &Path, etc: &Path) -> bool {
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let (Some(name), Some(etc)) = (name(path), name(etc)) else {
+        return false;
+    };
+    let rest = name.strip_prefix(&etc).and_then(|rest| rest.strip_prefix('.'));
+    let digits = rest.and_then(|rest| rest.strip_suffix(".new"));
+    digits.is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// Whether there is no configuration yet; refuses an empty directory, which may be what is to be filled from a backup.
+pub fn is_missing(etc: &Path) -> Result<bool, CommandFailure> {
+    if etc.is_dir() && entries(etc).is_ok_and(|entries| entries.iter().all(|entry| is_file_systems(entry))) {
+        let etc = etc.display();
+        return Err(CommandFailure::Usage(format!(
+            "{etc} is empty: put the cluster's configuration there, or remove the directory for a new cluster"
+        )));
+    }
+    Ok(!etc.exists())
 }
 
 /// Without its secrets nothing of it could be found, and upkeep would take it for what does not belong there.
 fn refuse_data(etc: &Path, srv: &Path) -> Result<(), CommandFailure> {
-    let Some(data) = data_below(srv).map_err(CommandFailure::io("list", srv))? else {
+    let Some(data) = data_below(srv)? else {
         return Ok(());
     };
     let (etc, data) = (etc.display(), data.display());
@@ -69,8 +103,12 @@ fn refuse_data(etc: &Path, srv: &Path) -> Result<(), CommandFailure> {
 }
 
 /// What servers make on a device, if any is there.
-fn data_below(srv: &Path) -> std::io::Result<Option<PathBuf>> {
+fn data_below(srv: &Path) -> Result<Option<PathBuf>, CommandFailure> {
+    let entries = |directory: &Path| entries(directory).map_err(CommandFailure::io("list", directory));
     for device in entries(srv)? {
+        if is_file_systems(&device) {
+            continue;
+        }
         for entry in entries(&device)? {
             let name = entry.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if matches!(name, "accounts" | "containers") || name.starts_with("objects") {
@@ -79,6 +117,11 @@ fn data_below(srv: &Path) -> std::io::Result<Option<PathBuf>> {
         }
     }
     Ok(None)
+}
+
+/// What file systems make, for root alone to read.
+fn is_file_systems(path: &Path) -> bool {
+    path.ends_with("lost+found")
 }
 
 fn entries(directory: &Path) -> std::io::Result<Vec<PathBuf>> {

@@ -197,6 +197,16 @@ impl StopSignals {
 
     /// Completes when one of them has come.
     pub async fn came(mut self) {
+        self.next().await;
+    }
+
+    /// Completes when one of them has come, and one more after that was seen.
+    pub async fn came_twice(mut self) {
+        self.next().await;
+        self.next().await;
+    }
+
+    async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

@@ -65,17 +65,15 @@ pub fn dispersion_report(line: &dispersion::ReportArguments) -> Result<(), Comma
 
 /// `martlet bench`. Ctrl-C and SIGTERM end the load, not the report.
 pub fn bench(line: &bench::arguments::BenchArguments) -> Result<(), CommandFailure> {
-    let runtime = runtime()?;
-    let stop = runtime.block_on(async { StopSignals::listen() })?;
-    tool(|console| runtime.block_on(bench::command::run(line, &World::real(), console, stop.came())))
+    interruptible(async |console, stop| bench::command::run(line, &World::real(), console, stop.came()).await)
 }
 
 /// `martlet advise`.
 pub fn advise(line: &advisor::arguments::AdviseArguments) -> Result<(), CommandFailure> {
     if let Some(line) = line.measurement() {
-        let runtime = runtime()?;
-        let stop = runtime.block_on(async { StopSignals::listen() })?;
-        return tool(|console| runtime.block_on(advisor::measure::run(line, &World::real(), console, stop.came())));
+        return interruptible(async |console, stop| {
+            advisor::measure::run(line, &World::real(), console, stop.came()).await
+        });
     }
     if let Some(line) = line.look() {
         let (runtime, peers) = (runtime()?, peers(line.cluster_tls.as_deref())?);
@@ -83,6 +81,25 @@ pub fn advise(line: &advisor::arguments::AdviseArguments) -> Result<(), CommandF
         return tool(|console| runtime.block_on(advisor::look::run(line, &peers, own, console)));
     }
     tool(|console| advisor::command::run(line, &World::real(), console))
+}
+
+/// Runs a tool that Ctrl-C or SIGTERM ends in order, which may take long; the second one ends it at once.
+fn interruptible(
+    work: impl AsyncFnOnce(&mut Console<'_>, StopSignals) -> io::Result<ToolStatus>,
+) -> Result<(), CommandFailure> {
+    let runtime = runtime()?;
+    let (first, both) = runtime.block_on(async { (StopSignals::listen(), StopSignals::listen()) });
+    let (first, both) = (first?, both?);
+    tool(|console| {
+        runtime.block_on(async {
+            tokio::select! {
+                done = work(&mut *console, first) => return done,
+                () = both.came_twice() => {}
+            }
+            console.complain("interrupted twice: nothing more is waited for, reported or deleted")?;
+            Ok(ToolStatus::FAILURE)
+        })
+    })
 }
 
 /// For tools that speak to servers.

@@ -7,7 +7,7 @@
 
 use crate::cli::Up;
 use crate::failure::CommandFailure;
-use crate::first_start::{asked_in_vain, certificate_asked_in_vain, make_cluster};
+use crate::first_start::{asked_in_vain, certificate_asked_in_vain, is_missing, make_cluster};
 use crate::metrics::{
     ConnectionMetrics, Devices, MeasuredGateway, MetricsAccess, MetricsDoor, MetricsSetup, NodeFiles,
     ProcessMetricsPage, ReconFigures, own_port,
@@ -54,7 +54,7 @@ pub fn run(up: &Up) -> Result<(), CommandFailure> {
     let dir = up.dir.canonicalize().map_err(CommandFailure::io("find", &up.dir))?;
     let _lock = lock(&dir)?;
     let (etc, srv) = (dir.join("etc"), dir.join("srv"));
-    let first = !etc.exists();
+    let first = is_missing(&etc)?;
     if first {
         storage::probe(bind)?;
         make_cluster(&world, up, bind, &etc, &srv)?;
