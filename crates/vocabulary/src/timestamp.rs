@@ -245,7 +245,8 @@ pub fn encode_series(first: Timestamp, rest: &[Timestamp], explicit: bool) -> St
     text
 }
 
-/// The inverse of [`encode_series`] for up to three timestamps; missing ones equal their predecessor.
+/// The inverse of [`encode_series`] for up to three timestamps; missing ones equal their predecessor. One without a
+/// difference has its predecessor's offset too, as OpenStack's `decode_timestamps` reads it.
 pub fn decode_series(text: &str) -> Result<[Timestamp; 3], TimestampError> {
     let refuse = || TimestampError(text.chars().take(96).collect());
     let mut parts = split_signed(text);
@@ -257,6 +258,9 @@ pub fn decode_series(text: &str) -> Result<[Timestamp; 3], TimestampError> {
             return Err(refuse());
         }
         let delta = parse_hex(part).ok_or_else(refuse)?;
+        if delta == 0 {
+            continue;
+        }
         let base = series[slot - 1].ticks;
         let ticks = if sign == '-' {
             base.checked_sub(delta)
@@ -324,6 +328,15 @@ mod tests {
         assert_eq!(encode_series(a, &[a], true), "1700000000.12345+0");
         assert_eq!(decode_series("1700000000.12345-2d").unwrap(), [a, b, b]);
         assert!(decode_series("1700000000.12345-2d+1+1").is_err());
+    }
+
+    #[test]
+    fn no_difference_keeps_the_offset() {
+        let first: Timestamp = "1700000000.12345_2".parse().unwrap();
+        let later: Timestamp = "1700000000.12346".parse().unwrap();
+        assert_eq!(decode_series("1700000000.12345_2+0+1").unwrap(), [first, first, later]);
+        assert_eq!(decode_series("1700000000.12345_2-0").unwrap(), [first; 3]);
+        assert_eq!(decode_series("1700000000.12345_2+1+0").unwrap(), [first, later, later]);
     }
 
     proptest! {
