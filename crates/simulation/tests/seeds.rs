@@ -16,13 +16,41 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
-/// Take a minute on two processors; the search for planted bugs runs some hundreds more.
-const SEEDS: u64 = 500;
-const DATABASE_SEEDS: u64 = 120;
-const WHOLE_SEEDS: u64 = 25;
+/// Take half a minute on two processors.
+const SEEDS: u64 = 200;
+const DATABASE_SEEDS: u64 = 60;
+const WHOLE_SEEDS: u64 = 10;
 /// Each bug must show within so many.
 const SEEDS_PER_BUG: u64 = 1_000;
 const WHOLE_SEEDS_PER_BUG: u64 = 100;
+/// The seeds that found planted bugs last, of those that the first seed does not find: tried before all others.
+const FOUND_BY: &[(Bug, u64)] = &[
+    (Bug::AcknowledgesUnstored, 4),
+    (Bug::SkipsChecksums, 7),
+    (Bug::PanicsOnFaults, 21),
+    (Bug::KeepsTemporaries, 2),
+    (Bug::QueuesWithoutBound, 34),
+    (Bug::RemovesHandoffsEarly, 7),
+    (Bug::ForgetsReplicas, 5),
+    (Bug::SyncsNoReplicas, 3),
+    (Bug::TrustsShortAnswers, 216),
+    (Bug::ForgetsHints, 24),
+    (Bug::TakesOlderReplicas, 3),
+    (Bug::KeepsDeletionsToItself, 15),
+    (Bug::TrustsOwnClock, 5),
+    (Bug::SeatsConnections, 3),
+    (Bug::TrustsLostRows, 2),
+    (Bug::ForgetsDeletedContainers, 2),
+    (Bug::ForgetsDeletedRows, 2),
+    (Bug::ReplacesDatabases, 10),
+    (Bug::CommitsNothing, 3),
+    (Bug::SyncsNoDatabases, 2),
+    (Bug::SyncsNoJournals, 9),
+    (Bug::ObeysForeignSchemas, 2),
+    (Bug::MovesNothing, 3),
+    (Bug::ForgetsIntents, 5),
+    (Bug::ForgetsLateRows, 3),
+];
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -94,7 +122,11 @@ fn repeat(run: Runs, seeds: u64) {
 fn find(run: Runs, seeds: u64, bugs: &[Bug]) {
     let wanted = std::env::var("MARTLET_BUG").unwrap_or_default();
     for bug in bugs.iter().filter(|bug| format!("{bug:?}").contains(&wanted)) {
-        let found = first_broken(run, 1, seeds, Some(*bug));
+        let last = FOUND_BY
+            .iter()
+            .find(|(known, _)| known == bug)
+            .map_or(1, |(_, seed)| *seed);
+        let found = first_broken(run, last, 1, Some(*bug)).or_else(|| first_broken(run, 1, seeds, Some(*bug)));
         let (seed, outcome) = found.unwrap_or_else(|| panic!("{bug:?} is not found"));
         let violation = outcome.violation.map_or_else(String::new, |v| v.to_string());
         eprintln!("{bug:?}: seed {seed}: {violation}");
@@ -129,7 +161,7 @@ fn no_promise_of_whole_clusters_is_broken() {
 
 #[test]
 fn a_seed_always_gives_the_same_run_of_a_whole_cluster() {
-    repeat(whole::run, 8);
+    repeat(whole::run, 3);
 }
 
 #[test]
@@ -139,12 +171,12 @@ fn every_planted_bug_of_whole_clusters_is_found() {
 
 #[test]
 fn a_seed_always_gives_the_same_run() {
-    repeat(run, 40);
+    repeat(run, 20);
 }
 
 #[test]
 fn a_seed_always_gives_the_same_run_of_databases() {
-    repeat(databases::run, 15);
+    repeat(databases::run, 8);
 }
 
 #[test]
