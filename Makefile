@@ -20,7 +20,7 @@ WORKERS ?= 3
 LINTS := cargo clippy --workspace --all-targets --locked -- -D warnings
 SMOKE := tests/api/test_object.py tests/api/test_container.py tests/api/test_listing.py tests/commands/test_up.py tests/interop/test_takeover.py
 
-.PHONY: help up build dist test quick check deny advisories reproduce rust rust-begun black-box packages oracle conformance conformance-all cors keystone clients s3-operations s3-sdks other-stores beside-others probe mixed storm torture large-object flood log-volume race race-side-by-side race-degraded race-scalability race-s3 race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test advise-measure
+.PHONY: help up build dist test quick black-box-all check deny advisories reproduce rust rust-begun black-box packages oracle conformance conformance-all cors keystone clients s3-operations s3-sdks other-stores beside-others probe mixed storm torture large-object flood log-volume race race-side-by-side race-degraded race-scalability race-s3 race-martlet race-upkeep race-foreground race-rings ring-histories simulate simulate-all fuzz allocations instructions bench-features bench-metrics deb clean pages apt-repository rpm static tarball tarball-glibc oci package-tests ansible-test advise-measure
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -69,10 +69,15 @@ rust-begun:      ## begins to compile the unit tests and the lints, beside what 
 rust: $(VENV)/ready   ## unit and property tests
 	$(CARGO) test --workspace --locked --no-run
 	MARTLET_ORACLE_PYTHON=$(CURDIR)/$(VENV)/bin/python MARTLET_SWIFT_PYTHON=$(CURDIR)/$(VENV)/bin/python \
-	MARTLET_ORACLE_BIN=$(CURDIR)/$(VENV)/bin EVENTLET_NO_GREENDNS=yes $(ALONE) cargo test --workspace --locked
+	MARTLET_ORACLE_BIN=$(CURDIR)/$(VENV)/bin EVENTLET_NO_GREENDNS=yes $(ALONE) cargo xtask test
 
+# Each test on one of two systems, and no test that is marked `extra`.
+BLACK_BOX := --short
 black-box: build keystone clients   ## Martlet from outside: clients, OpenStack Swift beside it, faults
-	$(ALONE) $(PYTEST) tests/ -n $(WORKERS) --dist loadfile --junitxml=target/black-box.xml
+	$(ALONE) $(PYTEST) tests/ $(BLACK_BOX) -n $(WORKERS) --dist loadfile --junitxml=target/black-box.xml
+
+black-box-all: BLACK_BOX :=
+black-box-all: black-box   ## … each test on both systems, and those for which `make test` has no time
 
 oracle: $(VENV)/ready   ## the black-box tests against OpenStack Swift itself: proves the tests
 	$(PYTEST) tests/ --sut openstack

@@ -9,6 +9,7 @@ openstack OpenStack Swift itself: proves the tests, so that a failure of the oth
 import os
 import shutil
 import signal
+from zlib import crc32
 
 import pytest
 
@@ -31,6 +32,8 @@ def pytest_configure():
 
 def pytest_addoption(parser):
     parser.addoption("--sut", default="up,separate", help="systems to test: up, separate, openstack")
+    parser.addoption("--short", action="store_true",
+                     help="each test on one of the systems, chosen by its name, and none marked `extra`: what `make test` has the time for")
     parser.addoption("--record", help="write what OpenStack answered to the API table to this JSON file")
 
 
@@ -39,8 +42,22 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("system", metafunc.config.getoption("--sut").split(","), indirect=True, scope="session")
 
 
+def is_short(item):
+    """Whether a test is in the short run: it is not `extra`, and of its systems this is the one that the rest of its name decides."""
+    systems = item.config.getoption("--sut").split(",")
+    system = getattr(item, "callspec", None) and item.callspec.params.get("system")
+    chosen = systems[crc32(item.nodeid.replace(f"[{system}", "[", 1).encode()) % len(systems)]
+    return not item.get_closest_marker("extra") and (system is None or system == chosen)
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--short"):
+        parts = {True: [], False: []}
+        for item in items:
+            parts[is_short(item)].append(item)
+        items[:] = parts[True]
+        config.hook.pytest_deselected(items=parts[False])
     items.sort(key=lambda item: -schedule.weight(item.nodeid))  # stable: a file's tests keep their order
 
 

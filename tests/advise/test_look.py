@@ -59,7 +59,11 @@ def theirs(tmp_path_factory):
     yield from tuned("openstack", tmp_path_factory.mktemp("theirs"))
 
 
-@pytest.fixture(params=["ours", "theirs"])
+# In the short run as well.
+BOTH = pytest.mark.parametrize("either", ["ours", "theirs"], indirect=True)
+
+
+@pytest.fixture(params=["ours", pytest.param("theirs", marks=pytest.mark.extra)])
 def either(request):
     return request.getfixturevalue(request.param)
 
@@ -129,6 +133,7 @@ def other_conf(cluster, role, node, *changes):
         cluster.start_service(role, node)
 
 
+@BOTH
 def test_a_tuned_cluster_has_no_cause(either):
     since = either.log_end()
     either.await_lines(since, fill(either, [f"c{number}" for number in range(8)], 240))
@@ -141,6 +146,7 @@ def test_a_tuned_cluster_has_no_cause(either):
     assert "Nothing was found that is worth a change." in text and "gateways: no ring names them; say --gateway" in text
 
 
+@BOTH
 def test_replication_that_never_ran(either):
     cause = first(either.untended)
     assert cause["name"] == "replication-does-not-end"
@@ -276,6 +282,7 @@ def test_servers_that_refuse_and_that_hang(either):
         either.start_service(*refuses)
 
 
+@BOTH
 def test_updates_pile_up(either, tmp_path):
     before = tmp_path / "before.json"
     before.write_text(json.dumps(either.look()))

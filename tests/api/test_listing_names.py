@@ -115,7 +115,7 @@ PARAMETERS = {
     "delimiter": (None, "/", "%", "\u0301"),
     "reverse": (None, "true"),
 }
-FORMATS = ("plain", "json", "xml")
+FORMATS = (pytest.param("plain", marks=pytest.mark.extra), "json", "xml")
 
 
 def queries():

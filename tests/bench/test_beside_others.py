@@ -25,6 +25,7 @@ def store(shared):
     client.close()
 
 
+@pytest.mark.extra
 def test_a_request_costs_far_less_than_with_the_benchmarks_that_are_replaced(store):
     """COSBench takes part where COSBENCH_HOME names one."""
     with Loaders(store, martlet(), 32, os.environ.get("COSBENCH_HOME")) as loaders:

@@ -27,6 +27,7 @@ def test_a_request_costs_at_most_twice_what_it_costs_wrk(at_once, loader):
     assert ours < wrks * MOST, (ours, wrks)
 
 
+@pytest.mark.extra
 def test_figures_are_those_of_wrk():
     """The server takes 100 ms for each answer: rates and medians are its own, whatever else the machine does."""
     runs = in_turns(martlet(), delay=100_000, connections=16, seconds=3, rounds=4, loaders=("wrk", "bench"))

@@ -42,7 +42,7 @@ def bench(*arguments, status=0):
     return done.stdout, done.stderr
 
 
-@pytest.fixture(params=["separate", "openstack"])
+@pytest.fixture(params=["separate", pytest.param("openstack", marks=pytest.mark.extra)])
 def small(request, tmp_path):
     """A cluster whose devices are file systems of 80 MiB, and where they are."""
     if os.geteuid() != 0:

@@ -114,7 +114,7 @@ def listed_names(client, container):
     return [row["name"] for row in listed(client, container)]
 
 
-@pytest.fixture(params=["up", "openstack", "s3"])
+@pytest.fixture(params=["up", pytest.param("openstack", marks=pytest.mark.extra), "s3"])
 def storage(request, shared):
     """A store, and what a workload says of it, for each API."""
     if request.param == "s3":

@@ -30,6 +30,7 @@ def written(tmp_path, name, *arguments):
     return rows, [one.text for one in texts], lines
 
 
+@pytest.mark.extra
 def test_a_hung_node_is_in_the_table_and_on_the_picture(tmp_path):
     number = lambda cell: float(cell.replace(",", ""))
     for attempt in range(4):
@@ -50,6 +51,7 @@ def test_a_hung_node_is_in_the_table_and_on_the_picture(tmp_path):
     assert "node hung: rate" in texts and "memcached flushed: p99" in texts and len(lines) >= 4
 
 
+@pytest.mark.extra
 @pytest.mark.skipif(not hierarchies(), reason="processors cannot be limited here")
 def test_gateways_are_kept_to_their_shares(tmp_path):
     rows, texts, lines = written(tmp_path, "scalability", "--seconds", "3", "--gateways", "2", "--share", "0.05")

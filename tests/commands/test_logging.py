@@ -28,6 +28,6 @@ def test_lines_of_a_request_carry_its_transaction_id(make_system):
     client.put("c")
     for device in up.devices:  # no device is left, whichever the ring names
         (up.srv / device).rename(up.srv / f"{device}-unplugged")
-    answer = client.do("PUT", "c", "o", body=b"x", expect=503)
+    answer = client.do("GET", "c", "o", expect=503)
     lines = until(lambda: [line for line in up.log().splitlines() if " ERROR " in line and "request{" in line], what="a line of an error")
     assert all(f'request{{txn="{answer["X-Trans-Id"]}"}}' in line for line in lines), up.log()

@@ -33,7 +33,8 @@ class Replicas:
         self.role, self.replicators = role, replicators
         layout = Layout(root, nodes=NODES, devices=NODES)
         self.rsyncd = Rsyncd(root, layout.srv)
-        section = {f"{role}-replicator": {"rsync_module": self.rsyncd.module(role), "interval": 1, **options}}
+        patience = {"conn_timeout": 10, "node_timeout": 60}  # not what a busy machine takes longer for than OpenStack's replicators wait
+        section = {f"{role}-replicator": {"rsync_module": self.rsyncd.module(role), "interval": 1, **patience, **options}}
         layout.overrides = {role: section}
         layout.write()
         self.layout, self.srv = layout, layout.srv

@@ -93,7 +93,7 @@ def left(cluster, client):
     return {"listings": listings, "answers": answers, "files": files, "queue": queue_of(cluster)}
 
 
-@pytest.mark.parametrize("servers", ["openstack", "ours"])
+@pytest.mark.parametrize("servers", [pytest.param("openstack", marks=pytest.mark.extra), "ours"])
 def test_both_expirers_leave_the_same(cluster, ours, servers):
     results = []
     for kind in ("openstack", ours):

@@ -34,7 +34,7 @@ class Ring:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("gateway, objects", [("ours", "ours"), ("openstack", "ours"), ("ours", "openstack")])
+@pytest.mark.parametrize("gateway, objects", [("ours", "ours"), ("openstack", "ours"), pytest.param("ours", "openstack", marks=pytest.mark.extra)])
 def test_what_is_written_meanwhile_is_found_afterwards(cluster, ours, gateway, objects):
     def make(of):
         return ours if of == "ours" else "openstack"

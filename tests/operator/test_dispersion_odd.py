@@ -140,6 +140,7 @@ def test_who_refuses_is_not_asked_again(servers, status):
     assert ours[:2] == theirs[:2] and ours[2] == f"ERROR: 127.0.0.1:{there.port}/c: answered {status}\n", (theirs, ours)
 
 
+@pytest.mark.extra
 def test_servers_that_drip_are_set_aside(servers):
     """Objects in nearly all of sixteen partitions: waiting for each request and its repetitions would take minutes. (OpenStack's waits.)"""
     there = servers()

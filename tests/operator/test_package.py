@@ -47,6 +47,7 @@ def test_the_licences_of_all_that_is_linked_go_along(packages):
         assert words in text, words
 
 
+@pytest.mark.extra
 def test_debug_information_lies_beside_it(tmp_path):
     """The program is stripped but keeps its functions' names; the second package has its lines, where debuggers look."""
     def sections(file):

@@ -87,11 +87,13 @@ def test_nobody_is_root_in_it(layout):
     assert not [name for name in entries if name.endswith(("/sh", "/bash")) or "systemd" in name]
 
 
+@pytest.mark.extra
 def test_two_builds_are_the_same(layout, tmp_path):
     again = build(tmp_path)
     assert (again.parent / f"{again.name}.tar").read_bytes() == (layout.parent / f"{layout.name}.tar").read_bytes()
 
 
+@pytest.mark.extra
 @pytest.mark.skipif(os.geteuid() != 0, reason="root becomes a user that owns nothing")
 def test_a_cluster_starts_from_it_without_root(layout, tmp_path):
     """As a rootless runtime does: a user of the host without a privilege, who is the image's user inside."""

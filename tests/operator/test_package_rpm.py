@@ -28,6 +28,7 @@ def new(rpms):
     return found
 
 
+@pytest.mark.extra
 def test_its_files_are_those_of_the_debian_package(new, packages):
     listed = run(["dpkg-deb", "--contents", packages / f"martlet_0.1.0~one_{arch()}.deb"]).stdout
     debian = {line.split()[5].lstrip(".") for line in listed.splitlines() if not line.startswith("d")}
@@ -57,11 +58,13 @@ def test_its_scripts_are_those_of_the_debian_package(new):
         assert f"libc.so.6(GLIBC_{'.'.join(map(str, max(versions)))})(64bit)" in needed
 
 
+@pytest.mark.extra
 def test_two_builds_are_the_same(new, tmp_path):
     again = old_and_new(tmp_path, build_rpm) / new.name
     assert again.read_bytes() == new.read_bytes()
 
 
+@pytest.mark.extra
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can install a package, also where it is thrown away")
 def test_installs_starts_upgrades_and_goes(rpms, tmp_path):
     # Debian's rpm asks for a word that Fedora's does not know, and has none of Debian's packages among its own.
@@ -73,6 +76,7 @@ def test_installs_starts_upgrades_and_goes(rpms, tmp_path):
     lived(on_a_copy(tmp_path / "copy", rpms, script), "0.1.0~one 1")
 
 
+@pytest.mark.extra
 def test_it_can_be_signed(new, tmp_path):
     keys, database = tmp_path / "keys", tmp_path / "database"
     keys.mkdir(mode=0o700)

@@ -31,6 +31,7 @@ def new(tarballs):
     return found
 
 
+@pytest.mark.extra
 def test_its_name_says_what_it_needs(new):
     """`static`, or the newest glibc version of any symbol, which a system must have at least."""
     kind = new.name.removesuffix(".tar.gz").rsplit("-", 1)[1]
@@ -60,11 +61,13 @@ def test_what_is_in_it(new):
     assert "usr/bin/martlet up" in instructions and entries["usr/bin/martlet"].mode == 0o755
 
 
+@pytest.mark.extra
 def test_two_builds_are_the_same(new, tmp_path):
     again = old_and_new(tmp_path, build) / "0.1.0~one" / new.name
     assert again.read_bytes() == new.read_bytes()
 
 
+@pytest.mark.extra
 def test_it_runs_where_it_is_unpacked(new, tmp_path):
     with tarfile.open(new) as tar:
         tar.extractall(tmp_path, filter="data")
@@ -77,6 +80,7 @@ def test_it_runs_where_it_is_unpacked(new, tmp_path):
         assert process.stop(within=120) == 0
 
 
+@pytest.mark.extra
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can install, also where it is thrown away")
 def test_installs_starts_upgrades_and_goes(tarballs, tmp_path):
     unpack = "rm -rf /tmp/unpacked; mkdir /tmp/unpacked; tar -xzf /package/0.1.0~{}/*.tar.gz -C /tmp/unpacked; /tmp/unpacked/*/install.sh"
