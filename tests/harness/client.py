@@ -7,7 +7,7 @@ from urllib.parse import quote, urlsplit
 from harness.wire import Reply
 
 KEYS = {"test:tester": "testing", "test:tester2": "testing2", "test:tester3": "testing3", "test2:tester2": "testing2",
-        "test5:tester5": "testing5", "test:tester6": "testing6", "admin:admin": "admin"}
+        "test3:tester": "testing", "test5:tester5": "testing5", "test:tester6": "testing6", "admin:admin": "admin"}
 
 
 class Client:

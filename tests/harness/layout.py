@@ -20,6 +20,7 @@ USERS = {
     "user_test_tester2": "testing2 .admin",
     "user_test_tester3": "testing3",
     "user_test2_tester2": "testing2 .admin",
+    "user_test3_tester": "testing .admin",
     "user_test5_tester5": "testing5 service",
     "user_test_tester6": "testing6 .reseller_admin",
 }
