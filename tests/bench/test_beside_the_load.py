@@ -115,7 +115,10 @@ def test_a_server_that_hangs_is_seen_on_the_axis_of_the_load(shared, tmp_path):
     assert client.send("GET", f"{client.root}?prefix=bench-beside-").body == b""
     client.close()
     before = time.time()
-    said, _ = bench("run", workload, "--allow-actions", "--json", tmp_path / "r.json", "--html", tmp_path / "r.html", "--csv", tmp_path / "csv")
+    try:
+        said, _ = bench("run", workload, "--allow-actions", "--json", tmp_path / "r.json", "--html", tmp_path / "r.html", "--csv", tmp_path / "csv")
+    finally:
+        store.process.child.send_signal(signal.SIGCONT)  # others use it
     assert before < float((tmp_path / "cold").read_text()) < time.time() and "cold: sh -c date" in said
     main = json.loads((tmp_path / "r.json").read_text())["stages"][1]
     (hang,) = main["actions"]

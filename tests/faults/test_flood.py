@@ -37,6 +37,7 @@ def test_ordinary_clients_do_not_notice(make_system):
         ("get", message("GET", small, client.token)),
         ("put", message("PUT", client.path("flood", "other"), client.token, length=4) + b"body"),
     ]
+    began = time.monotonic()
     with contextlib.ExitStack() as flood:
         for clients in [
             Clients(idle, system.port, CONNECTIONS + 500),
@@ -52,7 +53,8 @@ def test_ordinary_clients_do_not_notice(make_system):
         assert {status for _, status in seen} == {201 if name == "put" else 200}, name
     assert Client(system.auth_url).get("flood", "small") == b"small"
     warnings = [line for line in system.log().splitlines() if "connections closed to make room" in line]
-    assert 1 <= len(warnings) <= 5, warnings
+    lasted = time.monotonic() - began
+    assert 1 <= len(warnings) <= 2 + lasted / 10, "one line for ten seconds"
 
 
 def test_a_slow_client_takes_little_memory(make_system):

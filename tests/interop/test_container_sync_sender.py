@@ -194,10 +194,10 @@ def test_rows_that_fail_leave_time_for_newer_ones(cluster, ours):
     Refusing.slow, Refusing.refused = 0, ("/old",)
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as refusing:
         threading.Thread(target=refusing.serve_forever, daemon=True).start()
-        conf = sync_conf(one, sync_proxy=f"http://127.0.0.1:{refusing.server_port}", container_time=4, sync_row_concurrency=1)
+        conf = sync_conf(one, sync_proxy=f"http://127.0.0.1:{refusing.server_port}", container_time=8, sync_row_concurrency=1)
         upkeep.once(one, ours, "container-sync", conf)
         client.put("from", "new", body=b"some")
-        Refusing.slow = 0.6  # all old ones take longer than the container may
+        Refusing.slow = 1.2  # all old ones take longer than the container may
         output = upkeep.once(one, ours, "container-sync", conf)
         refusing.shutdown()
     assert listing(client, "to") == {"new"}, output

@@ -117,6 +117,8 @@ def test_memcached_dies_under_load_and_comes_back(unharmed):
         system.memcached.start()
         go_on(2)
     finally:
+        if not system.memcached.process.alive():
+            system.memcached.start()
         stop.set()
         for thread in threads:
             thread.join()
