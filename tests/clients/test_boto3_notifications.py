@@ -319,6 +319,15 @@ def test_a_notifier_that_is_killed_loses_nothing(notified):
         receiver.stop()
 
 
+def is_there(s3, bucket, key):
+    try:
+        s3.head_object(Bucket=bucket, Key=key)
+    except ClientError as error:
+        assert error.response["Error"]["Code"] == "404"
+        return False
+    return True
+
+
 def test_gateways_that_are_killed_lose_no_event(notified, receiver):
     notified.targets(hook=f"http://127.0.0.1:{receiver.port}/")
     notified.start(**INTENTS_SOON)
@@ -351,8 +360,8 @@ def test_gateways_that_are_killed_lose_no_event(notified, receiver):
     finally:
         over.set()
         [writer.join() for writer in writers]
-    there = {key for page in notified.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket) for key in
-             (found["Key"] for found in page.get("Contents", []))}
+    # No listing: a server of the container may not know of what had reached one or two servers when its gateway died.
+    there = {key for key in (f"k{number}" for number in range(next(counter))) if is_there(notified.s3, bucket, key)}
     assert acknowledged <= there
 
     def missing():
