@@ -34,6 +34,7 @@ def pytest_addoption(parser):
     parser.addoption("--sut", default="up,separate", help="systems to test: up, separate, openstack")
     parser.addoption("--short", action="store_true",
                      help="each test on one of the systems, chosen by its name, and none marked `extra`: what `make test` has the time for")
+    parser.addoption("--shuffle", metavar="SEED", help="files in an order that SEED decides: finds tests that depend on which share a system")
     parser.addoption("--record", help="write what OpenStack answered to the API table to this JSON file")
 
 
@@ -58,7 +59,7 @@ def pytest_collection_modifyitems(config, items):
             parts[is_short(item)].append(item)
         items[:] = parts[True]
         config.hook.pytest_deselected(items=parts[False])
-    items.sort(key=lambda item: -schedule.weight(item.nodeid))  # stable: a file's tests keep their order
+    items.sort(key=lambda item: -schedule.weight(item.nodeid, config.getoption("--shuffle")))  # stable: a file's tests keep their order
 
 
 @pytest.hookimpl(optionalhook=True)
