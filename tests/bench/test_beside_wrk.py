@@ -42,14 +42,11 @@ def test_two_thousand_connections_share_the_load_and_little_memory(tmp_path):
     workload, record = tmp_path / "w.toml", tmp_path / "ops.csv.gz"
     with responder() as url:
         workload.write_text(WORKLOAD.format(url=url, connections=2000, seconds=3))
-        for _ in range(4):
-            _, _, mebibytes = measured([martlet(), "bench", "run", workload, "--threads", 1, "--record", record])
-            with gzip.open(record, "rt") as rows:
-                served = Counter(row["worker"] for row in csv.DictReader(rows) if row["status"] == "ok" and row["size"] == str(SIZE))
-            fair = sum(served.values()) / 2000
-            if len(served) == 2000 and min(served.values()) > fair / 2:  # the machine may stand still for a part of the seconds
-                break
+        _, _, mebibytes = measured([martlet(), "bench", "run", workload, "--threads", 1, "--record", record])
     assert mebibytes < 100
+    with gzip.open(record, "rt") as rows:
+        served = Counter(row["worker"] for row in csv.DictReader(rows) if row["status"] == "ok" and row["size"] == str(SIZE))
+    fair = sum(served.values()) / 2000
     assert len(served) == 2000 and min(served.values()) > fair / 2, (fair, min(served.values()))
 
 

@@ -102,9 +102,9 @@ def test_nothing_waits_for_a_node_that_hangs(cluster):
     assert took[0][0] < 4, took[:20]
     slow = [one for one in took if one[0] >= 1]
     assert len(slow) <= len(took) // 6, slow
-    # Once it is known, nothing waits for `silence_timeout`, a second, but what finds out whether it speaks again.
+    # Once it is known, nothing waits but what finds out whether it speaks again.
     settled = sorted(seconds for seconds, name in took if int(name.split()[-1]) >= OBJECTS // 2)
-    assert settled[len(settled) * 9 // 10] < 0.9, settled
+    assert settled[len(settled) * 9 // 10] < 0.6, settled
     gateway = cluster.services["proxy", 0]
     # Others may say nothing for a moment on a busy machine.
     hung = f"/{cluster.layout.devices[HUNG]}"
